@@ -100,7 +100,8 @@ def compared(name: str, level: str) -> dict[str, Any]:
         ("float32", (FLOAT32_ENERGY_BOUND, FLOAT32_FORCE_BOUND)),
     ):
         ours = rks(mol, solver=Solver(replace(exact, precision=precision)), forces=True)
-        errors = float(ours.energy) - energies[0], float((ours.forces * direction).sum()) + slope
+        assert ours.forces is not None
+        errors = float(ours.energy) - energies[0], float(np.sum(ours.forces * direction)) + slope
         row |= {f"{precision} Ha": f"{errors[0]:.1e}", f"{precision} Ha/bohr": f"{errors[1]:.1e}"}
         reached &= all(abs(x) <= bound for x, bound in zip(errors, bounds, strict=True))
     return row | {"reached": reached}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.cores import n_cores
 from pyscf_ipu.base.host.memory_limit import available_bytes
-from pyscf_ipu.elements.basis_sets import highest
+from pyscf_ipu.elements.basis_sets import ALL_ELECTRON, highest
 from pyscf_ipu.ipu.chip.target import TARGETS, Target, described_target
 from pyscf_ipu.ipu.engine.metered import metered
 from pyscf_ipu.ipu.engine.tile_machine import machine_of
@@ -24,6 +24,10 @@ MOST_ANGULAR = 2
 WITH_F = (
     "has f functions, which take minutes and gigabytes to compile for a simulated IPU; give a "
     "basis of s, p and d, or machine='cpu'"
+)
+BEYOND_KRYPTON = (
+    "elements beyond krypton have shells that take minutes and gigabytes to compile for a "
+    "simulated IPU; use machine='cpu'"
 )
 BLOCKS = 2
 """Copies of the matrices over AO pairs: the integrals of a tile's quartets are kept as blocks."""
@@ -91,18 +95,26 @@ def _level(settings: Settings) -> Settings:
             f"jk={settings.jk!r}: a fit is made in float64, which an IPU does not have; give "
             "jk='exact', or machine='cpu'"
         )
-    if settings.has_vv10:
-        raise UsageError(
-            f"xc={settings.xc!r}: VV10 sums over pairs of grid points, of which an IPU would have "
-            "too many; give a functional without it, or machine='cpu'"
-        )
+    check_functional(settings)
     if highest(settings.basis, "C") > MOST_ANGULAR:
         raise UsageError(f"basis={settings.basis!r} {WITH_F}")
     return replace(settings, first_cycles="full")
 
 
+def check_functional(settings: Settings) -> None:
+    """Raise UsageError for VV10."""
+    if settings.has_vv10:
+        raise UsageError(
+            f"xc={settings.xc!r}: VV10 sums over pairs of grid points, of which an IPU would have "
+            "too many; give a functional without it, or machine='cpu'"
+        )
+
+
 def _refuses(shape: Shape) -> str:
-    """Why molecules of a shape are not computed: f functions of an element other than carbon."""
+    """Why molecules of a shape are not computed: elements beyond krypton, whose shells take as long
+    to compile as f functions, or f functions of an element other than carbon."""
+    if any(c.family[-1] > ALL_ELECTRON for c in shape.classes):
+        return BEYOND_KRYPTON
     highest_l = max(kind.l_max for c in shape.classes for kind in c.kinds)
     return f"the basis of one of the elements {WITH_F}" if highest_l > MOST_ANGULAR else ""
 

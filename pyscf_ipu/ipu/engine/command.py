@@ -4,7 +4,10 @@ import dataclasses
 
 import numpy as np
 
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.elements.basis_sets import ALL_ELECTRON
 from pyscf_ipu.ipu.chip.target import Target, priced_target
+from pyscf_ipu.ipu.engine.chip_machine import BEYOND_KRYPTON, check_functional
 from pyscf_ipu.ipu.engine.tile_machine import machine_of
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.simulate import profile_of, simulate
@@ -13,7 +16,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.two_words import to_float64
 from pyscf_ipu.results.printed import level
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.solver.rks_core import rks_core
+from pyscf_ipu.solver.rks_core import Arguments, Core, rks_core
 
 
 def price_rks(
@@ -24,11 +27,19 @@ def price_rks(
     Its loops are counted by running them.  `replicas` is the number of IPUs that do the same for
     other molecules, and share the link to the host.
     """
-    core, arguments = rks_core(
-        mol, settings, lambda shape: machine_of(chip, 1, shape), coarse=coarse
-    )
+    core, arguments = _program(mol, settings, chip, coarse=coarse)
     streams = Streams(frozenset((0,)), overlap=True)
     return profile_of(core, chip, *arguments, replicas=replicas, streams=streams)
+
+
+def _program(
+    mol: Molecule, settings: Settings, chip: Target, num_ipus: int = 1, coarse: bool = False
+) -> tuple[Core, Arguments]:
+    """The program of a molecule and its arguments; UsageError for what a chip does not compute."""
+    check_functional(settings)
+    if mol.numbers.max() > ALL_ELECTRON:
+        raise UsageError(BEYOND_KRYPTON)
+    return rks_core(mol, settings, lambda shape: machine_of(chip, num_ipus, shape), coarse=coarse)
 
 
 def profile_rks(
@@ -41,7 +52,7 @@ def profile_rks(
 ) -> Profile:
     """One SCF of a molecule on a simulated IPU; raises what `rks_core` and `simulate` raise."""
     chip = priced_target(target_name)
-    core, arguments = rks_core(mol, settings, lambda shape: machine_of(chip, num_ipus, shape))
+    core, arguments = _program(mol, settings or Settings(), chip, num_ipus=num_ipus)
     solution, profile = simulate(core, chip, num_ipus, strict=strict, replicas=replicas)(*arguments)
     energy = float(np.sum([to_float64(t) for t in solution.terms]))
     converged = "converged" if bool(solution.converged) else "not converged"

@@ -10,6 +10,7 @@ from pyscf.grad import rks as rks_gradients
 
 import pyscf_ipu as pi
 from pyscf_ipu.grid.nonlocal_correlation import _pairs_row, _slopes_row, pair_gradient, pair_sums
+from pyscf_ipu.ipu.engine.command import profile_rks
 from pyscf_ipu.xc.registry import functional
 from pyscf_ipu.xc.semilocal.vv10 import VV10, energy_and_potential, point_pairs
 
@@ -130,5 +131,9 @@ def test_what_cannot_be_done_is_said():
         pi.Settings(xc="wb97m-v", grid_kind="gaussian", grid_level=(75, 302), prune=False)
     with pytest.raises(ValueError, match="'wb97m-v': VV10 sums over pairs"):
         pi.rks(WATER, xc="wB97M-V", machine="bow")
+    with pytest.raises(ValueError, match="'b97m-v': VV10 sums over pairs"):
+        profile_rks(WATER, pi.Settings(xc="b97m-v"))
+    with pytest.raises(ValueError, match="elements beyond krypton have shells"):
+        profile_rks(pi.Molecule.from_smiles("I", seed=1), pi.Settings(basis="def2-svp"))
     assert functional("wB97X-V").vv10 == PARAMETERS
     assert functional("wb97x-d3bj").vv10 is None
