@@ -165,6 +165,10 @@ class RksCommand(OneMolecule):
 
         if molecule.smiles and not is_sdf(Path(self.molecule)):
             report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
+        if self.ipu is not None:
+            from pyscf_ipu.ipu.engine.command import check_priced
+
+            check_priced(molecule, solver.settings)
         self.single_point(molecule, solver, report)
         if self.ipu is not None:
             from pyscf_ipu.commands.simulated import simulated

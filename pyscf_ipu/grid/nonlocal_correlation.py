@@ -92,7 +92,7 @@ def correlation_of(
     slope = jnp.moveaxis(moments[:, 1:], 1, 0).reshape(3, -1)
     rho, sigma, weights = moments[:, 0].ravel(), along(slope, slope), grid.weights.ravel()
     points = positions(grid.places, nuclei)
-    pairs = point_pairs(vv10, rho, sigma, weights)
+    pairs = point_pairs(vv10, rho, sigma, weights=weights)
     sums = pair_sums(points, pairs)
     energy, by_rho, by_sigma = energy_and_potential(vv10, rho, sigma, points=pairs, sums=sums)
     by_weight = jnp.where(pairs.electrons != 0, rho * (vv10.beta + sums.phi), 0.0)
@@ -114,13 +114,13 @@ def positions(places: Places, nuclei: FloatA3) -> FloatG3:
 
 def pair_sums(points: FloatG3, pairs: PointPairs) -> PairSums:
     """The sums over all pairs."""
-    phi, by_kappa, by_omega = _sums("nonlocal_pairs", _pairs_row, points, pairs)
+    phi, by_kappa, by_omega = _sums("nonlocal_pairs", _pairs_row, points, pairs=pairs)
     return PairSums(-1.5 * phi, 1.5 * by_kappa, 1.5 * by_omega)
 
 
 def pair_gradient(points: FloatG3, pairs: PointPairs) -> FloatG3:
     """dE/dr of every point at fixed electrons, omega and kappa; Hartree/Bohr."""
-    slopes = _sums("nonlocal_gradient", _slopes_row, points, pairs)
+    slopes = _sums("nonlocal_gradient", _slopes_row, points, pairs=pairs)
     return 3.0 * pairs.electrons[:, None] * slopes.T
 
 

@@ -104,19 +104,21 @@ class RKS(dft.rks.RKS):
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
+        name = functional_name(self.xc)
         level = Settings(
             basis=basis_name(self.mol),
-            xc=functional_name(self.xc),
+            xc=name,
             grid_level=self.grids.level,
             precision=self.precision,
             cart=bool(self.mol.cart),
             max_cycles=self.max_cycle,
             jk=self.jk,
-            nlc_grid=self.nlcgrids.level,
+            **({"nlc_grid": self.nlcgrids.level} if name in WITH_VV10 else {}),
         ).check()
         check_cores(self.mol, level.basis)
-        for grids in (self.grids, self.nlcgrids):
-            check_grids(grids, self.mol)
+        check_grids("grids", self.grids, self.mol)
+        if level.has_vv10:
+            check_grids("nlcgrids", self.nlcgrids, self.mol)
         check_integrals(self)
         return level
 

@@ -53,7 +53,7 @@ GRIDS = {
     "cutoff": gen_grid.CUTOFF,
 }
 
-_GRID_MESSAGE = "grids.{} is not PySCF's default: only grids.level (0 to 9) can be chosen"
+_GRID_MESSAGE = "{0}.{1} is not PySCF's default: only {0}.level (0 to 9) can be chosen"
 
 # Attributes of every NumInt, or checked as the object's own `omega`.
 _NUMINT_ATTRIBUTES = {"omega", "stdout", "verbose"}
@@ -150,28 +150,33 @@ def check_functional(xc: object) -> None:
         ours = "" if mistake(xc) else f"; pyscf_ipu.rks(..., xc={xc!r}) has it"
         raise UsageError(f"PySCF does not offer the functional {xc!r}: {error}{ours}") from error
     if dispersion is not None or nlc != "":
+        without = f"give xc={name!r}, or " if nlc == "" else ""
         raise UsageError(
             f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which this class leaves "
-            f"to others: give xc={name!r}, or use pyscf_ipu.rks, which adds it, or pyscf.dft.RKS"
+            f"to others: {without}use pyscf_ipu.rks, which adds it, or pyscf.dft.RKS"
         )
 
 
-def check_grids(grids: Any, mole: gto.Mole) -> None:
-    """Raise UsageError unless the grid is one of PySCF's levels with its defaults.
+def check_grids(attribute: str, grids: Any, mole: gto.Mole) -> None:
+    """Raise UsageError unless `grids` or `nlcgrids` is one of PySCF's levels with its defaults.
 
     Points that exist already, as PySCF's post-processing leaves them, must be those of the
     molecule: the grid is built once more to compare.
     """
     if type(grids) is not gen_grid.Grids:
-        raise UsageError(f"grids is a {type(grids).__name__}: only pyscf.dft.Grids are offered")
+        raise UsageError(
+            f"{attribute} is a {type(grids).__name__}: only pyscf.dft.Grids are offered"
+        )
     for name, default in GRIDS.items():
         if getattr(grids, name) != default:
-            raise UsageError(_GRID_MESSAGE.format(name))
+            raise UsageError(_GRID_MESSAGE.format(attribute, name))
     if not np.array_equal(np.asarray(grids.atomic_radii), radi.BRAGG_RADII):
-        raise UsageError(_GRID_MESSAGE.format("atomic_radii"))
+        raise UsageError(_GRID_MESSAGE.format(attribute, "atomic_radii"))
     fresh: Any = gen_grid.Grids(mole)
     for name in sorted(set(vars(grids)) - set(vars(fresh)) - grids._keys):
-        raise UsageError(f"grids.{name} would be ignored: only grids.level (0 to 9) can be chosen")
+        raise UsageError(
+            f"{attribute}.{name} would be ignored: only {attribute}.level (0 to 9) can be chosen"
+        )
     if grids.coords is None and grids.weights is None:
         return
     fresh.verbose, fresh.level, fresh.alignment = 0, grids.level, grids.alignment
@@ -182,8 +187,8 @@ def check_grids(grids: Any, mole: gto.Mole) -> None:
     )
     if not all(same):
         raise UsageError(
-            f"grids.coords and grids.weights are not those of level {grids.level} at this "
-            "geometry: custom points are not offered; call grids.reset()"
+            f"coords and weights of {attribute} are not those of level {grids.level} at this "
+            f"geometry: custom points are not offered; call {attribute}.reset()"
         )
 
 

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from pyscf_ipu.xc.suffixes.names import Dispersion
 
 
+NLC_GRID = 3
+"""PySCF's level of grids for VV10's pairs."""
+
+
 @explaining(MISTAKES, {})
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -91,7 +95,7 @@ class Settings:
     first_cycles: Literal["coarse", "full"] = "coarse"
     """Integrate exchange and correlation in most cycles on few points of the grid, corrected by
     what all points say now and then and at the end (coarse), or on all in every cycle (full)."""
-    nlc_grid: int | tuple[int, int] = field(default=3, metadata={"added": "0.3"})
+    nlc_grid: int | tuple[int, int] = field(default=NLC_GRID, metadata={"added": "0.3"})
     """The grid of VV10's pairs of points, as `grid_level`, always PySCF's and pruned; it counts for
     functionals with VV10 alone."""
     history: bool = field(default=False, metadata={"added": "0.2"})
@@ -104,6 +108,8 @@ class Settings:
         if wrong := mistake(self.xc):
             raise UsageError(wrong)
         object.__setattr__(self, "xc", one_spelling(self.xc))
+        if not self.has_vv10:  # one level, one fingerprint
+            object.__setattr__(self, "nlc_grid", NLC_GRID)
         object.__setattr__(self, "basis", self._checked_basis())
         if self.grid_kind == "gaussian" and (self.prune or isinstance(self.grid_level, int)):
             raise UsageError(
@@ -177,6 +183,7 @@ class Settings:
         left out at its default, so that the fingerprints of earlier runs stay the same.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["basis"] = str(self.basis)  # not a `UsualBasis`
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}  # as JSON
         added = {f.name: f.default for f in fields(self) if "added" in f.metadata}
         return {k: v for k, v in values.items() if k not in added or v != added[k]}

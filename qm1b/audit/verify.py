@@ -244,7 +244,8 @@ def as_text(audit: Audit, count: int = 3) -> str:
     ]
     for name, s in comparison.turning(audit.turned).items():
         what = f"mean {s['mae']:.3g}, median {s['p50']:.3g}, largest {s['max']:.3g}"
-        lines.append(f"in three orientations, {counted(len(audit.turned), 'row')}, {name}: {what}")
+        rows = counted(len(audit.turned), "row")
+        lines.append(f"spread over three orientations, {rows}, {name}: {what}")
     everything = audit.recomputed
     for name in comparison.QUANTITIES if count else ():
         bad = comparison.worst(everything, name, count)

@@ -70,6 +70,7 @@ class Run:
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
             f"{self.settings.level.in_words}{', with forces' * self.settings.forces}"
+            f"{''.join(f', {name}' for name in self.settings.properties)}"
             f"{', with every cycle' * self.settings.level.history}"
             f"{', coarse padding' * self.settings.coarse}"
             f"{f', on a simulated {self.settings.machine}' * self.settings.is_simulated}{part}"

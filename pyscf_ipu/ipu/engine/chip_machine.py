@@ -27,7 +27,7 @@ WITH_F = (
 )
 BEYOND_KRYPTON = (
     "elements beyond krypton have shells that take minutes and gigabytes to compile for a "
-    "simulated IPU; use machine='cpu'"
+    "simulated IPU; leave out the IPU"
 )
 BLOCKS = 2
 """Copies of the matrices over AO pairs: the integrals of a tile's quartets are kept as blocks."""
@@ -106,7 +106,7 @@ def check_functional(settings: Settings) -> None:
     if settings.has_vv10:
         raise UsageError(
             f"xc={settings.xc!r}: VV10 sums over pairs of grid points, of which an IPU would have "
-            "too many; give a functional without it, or machine='cpu'"
+            "too many; give a functional without it, or leave out the IPU"
         )
 
 

@@ -32,13 +32,18 @@ def price_rks(
     return profile_of(core, chip, *arguments, replicas=replicas, streams=streams)
 
 
-def _program(
-    mol: Molecule, settings: Settings, chip: Target, num_ipus: int = 1, coarse: bool = False
-) -> tuple[Core, Arguments]:
-    """The program of a molecule and its arguments; UsageError for what a chip does not compute."""
+def check_priced(mol: Molecule, settings: Settings) -> None:
+    """Raise UsageError for a molecule or a level that a chip does not compute."""
     check_functional(settings)
     if mol.numbers.max() > ALL_ELECTRON:
         raise UsageError(BEYOND_KRYPTON)
+
+
+def _program(
+    mol: Molecule, settings: Settings, chip: Target, num_ipus: int = 1, coarse: bool = False
+) -> tuple[Core, Arguments]:
+    """The program of a molecule and its arguments; raises what `check_priced` raises."""
+    check_priced(mol, settings)
     return rks_core(mol, settings, lambda shape: machine_of(chip, num_ipus, shape), coarse=coarse)
 
 

@@ -122,6 +122,7 @@ def test_the_grid_of_the_pairs_is_its_own():
     assert "VV10 on grid level 1" in levels[1].in_words
     assert pi.Settings(xc="b97m-v").to_dict() == {**pi.Settings().to_dict(), "xc": "b97m-v"}
     assert pi.Settings(xc="b97m-v", nlc_grid=[50, 194]).to_dict()["nlc_grid"] == [50, 194]
+    assert pi.Settings(xc="pbe", nlc_grid=1) == pi.Settings(xc="pbe")
     energies = [pi.rks(WATER, solver=pi.Solver(level)).energy for level in levels]
     assert 1e-7 < abs(energies[1] - energies[0]) < 1e-3
 

@@ -302,7 +302,7 @@ def test_rows_of_the_sample_are_turned(truth, tmp_path, here):
     noise = audit.to_dict()["turning"]
     assert noise["energy_mev"]["count"] == noise["force_mev_angstrom"]["count"] == 2
     assert noise["energy_mev"]["max"] < 1e-5
-    assert "in three orientations, 2 rows, energy_mev: mean" in as_text(audit)
+    assert "spread over three orientations, 2 rows, energy_mev: mean" in as_text(audit)
     assert verify(folder, 3).to_dict()["turning"] == {}
 
 
