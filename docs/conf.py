@@ -64,7 +64,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Lifetime|Moved|Peaks|Pipeline|Pricing|Rate|Tree)"),
     (r"py:class", r"pyscf_ipu\.ipu\.steps\.(streams\.Home|tile_memory\.Held)|ipu\.Target|Platform"),
     (r"py:class", r"pyscf_ipu\.(shapes\.auxiliary\.AuxiliaryTable|scf\.run\.History)"),
-    (r"py:class", r"pyscf_ipu\.(fitting\.operators\.Operators|shapes\.tables\.CoarseGrid)"),
+    (r"py:class", r"pyscf_ipu\.(fitting\.operators\.Operators|shapes\.tables\.SideGrid)"),
     (r"py:class", r"qm1b\.report\.published_filter\.PublishedFilter"),
     (r"py:class", r"(dict|list|tuple)\[.*"),  # Sphinx cuts a nested type at its first comma
 ]

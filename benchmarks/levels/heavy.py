@@ -101,7 +101,8 @@ def compared(name: str, level: str) -> dict[str, Any]:
     ):
         ours = rks(mol, solver=Solver(replace(exact, precision=precision)), forces=True)
         assert ours.forces is not None
-        errors = float(ours.energy) - energies[0], float(np.sum(ours.forces * direction)) + slope
+        error = np.sum(np.asarray(ours.forces) * direction) + slope
+        errors = float(ours.energy) - energies[0], float(error)
         row |= {f"{precision} Ha": f"{errors[0]:.1e}", f"{precision} Ha/bohr": f"{errors[1]:.1e}"}
         reached &= all(abs(x) <= bound for x, bound in zip(errors, bounds, strict=True))
     return row | {"reached": reached}

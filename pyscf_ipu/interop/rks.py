@@ -104,16 +104,15 @@ class RKS(dft.rks.RKS):
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
-        name = functional_name(self.xc)
         level = Settings(
             basis=basis_name(self.mol),
-            xc=name,
+            xc=functional_name(self.xc),
             grid_level=self.grids.level,
             precision=self.precision,
             cart=bool(self.mol.cart),
             max_cycles=self.max_cycle,
             jk=self.jk,
-            **({"nlc_grid": self.nlcgrids.level} if name in WITH_VV10 else {}),
+            nlc_grid=self.nlcgrids.level,
         ).check()
         check_cores(self.mol, level.basis)
         check_grids("grids", self.grids, self.mol)
