@@ -112,7 +112,8 @@ def pyscf_energy(mol: Molecule, level: Settings, moved: np.ndarray) -> float:
     """PySCF's energy with atoms moved (Bohr), in Hartree."""
     field = level.pyscf_method(level.pyscf_mole(mol.numbers, mol.positions + moved, mol.charge))
     field.conv_tol, field.conv_tol_grad = 1e-12, 1e-7
-    return float(field.kernel())
+    field.kernel()
+    return float(field.e_tot)
 
 
 def shares(name: str, level: str) -> dict[str, Any]:
