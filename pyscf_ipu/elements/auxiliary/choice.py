@@ -85,7 +85,7 @@ def pyscf_auxiliary_basis(mole: gto.Mole, basis: str, xc: str) -> dict[str, str 
     An all-electron element beyond krypton, whose core electrons no named set fits, has PySCF's
     even-tempered functions.
     """
-    name = SETS.get(plain_name(basis), (None, None))[bool(libxc.is_hybrid_xc(xc))]
+    name = auxiliary_set(basis, xc)
     if name is None:
         return None
     sets: dict[str, str | list] = {}
@@ -95,6 +95,11 @@ def pyscf_auxiliary_basis(mole: gto.Mole, basis: str, xc: str) -> dict[str, str 
         if number > ALL_ELECTRON and not pyscf_ecp(basis, [number]):
             sets[symbol] = addons.make_auxbasis(_atom(number, basis))[symbol]
     return sets
+
+
+def auxiliary_set(basis: str, xc: str) -> str | None:
+    """The named set beside an AO basis, where it is not PySCF's choice."""
+    return SETS.get(plain_name(basis), (None, None))[bool(libxc.is_hybrid_xc(xc))]
 
 
 def _atom(number: int, basis: str) -> gto.Mole:

@@ -2,7 +2,11 @@
 
 from dataclasses import asdict
 
+from pyscf_ipu.elements.auxiliary.choice import auxiliary_set
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings.choices import FORMS
 from pyscf_ipu.settings.presets import PRESETS, name_of
+from pyscf_ipu.xc.registry import functional
 from qm1b.engine.ladder import LADDER
 from qm1b.errors import UserError
 from qm1b.report.card.facts import Facts
@@ -24,6 +28,7 @@ def of_level(facts: Facts) -> Json:
         "preset": name_of(asdict(level)),
         "free_atoms": facts.manifest.free_atom_energies_hartree,
         "precision": _precision(facts),
+        "repulsion": _repulsion(level),
         "machine": _machine(facts.settings),
         "price": _price(facts),
     }
@@ -39,6 +44,15 @@ def _precision(facts: Facts) -> str:
     ]
     text = _PRECISIONS.get(usual, usual)
     return f"{text.removesuffix(' throughout')}, but {', '.join(other)}" if other else text
+
+
+def _repulsion(level: Settings) -> str:
+    """How electron repulsion was computed, and by which auxiliary set."""
+    if level.jk == "exact":
+        return "all integrals"
+    named = auxiliary_set(level.basis, functional(level.xc).pyscf_name)
+    what = FORMS[level.jk].removeprefix(", ")
+    return f"{what}, by {named or 'the auxiliary set that PySCF takes by default'}"
 
 
 def _machine(settings: Json) -> str:
