@@ -93,7 +93,8 @@ def test_the_level_of_openff_has_the_energy_of_a_published_water(jk, expected):
         [0.02771, -0.00679, -0.08723],
         [-0.00726, -0.01877, -0.01800],
     ]
-    np.testing.assert_allclose(-result.forces, published, rtol=0, atol=2e-5)
+    close = 2e-5 if jk == "ri" else 3e-5  # the published one is fitted
+    np.testing.assert_allclose(-result.forces, published, rtol=0, atol=close)
 
 
 def test_the_fit_of_a_pure_functional_keeps_no_operator_of_exchange():
