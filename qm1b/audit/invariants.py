@@ -25,6 +25,7 @@ MOST_LEFT_OUT = 0.1  # of the AOs: orbitals that a row may lack
 ORBITAL_TOLERANCE_HARTREE = 1e-6
 NET_FORCE_HARTREE_PER_BOHR = 1e-3
 LAST_CYCLES = 5  # of which energy_std is
+PAIRS = "n_occupied"
 
 
 @dataclass
@@ -80,8 +81,8 @@ class Invariants:
             self.violations[name].add(len(values), [f"{path.name}: {p}" for p in values])
         if problems["offsets"]:
             return False
-        pairs = pairs_of(batch, self.basis)
-        masks = {name: check(batch, pairs) for name, check in ROW_CHECKS.items()}
+        batch = with_pairs(batch, self.basis)
+        masks = {name: check(batch) for name, check in ROW_CHECKS.items()}
         masks["atomisation_energy"] = atomisation.wrong(batch, self.free_atoms)
         for name, mask in masks.items():
             bad = np.flatnonzero(mask)
@@ -128,11 +129,17 @@ def electrons(batch: Batch) -> np.ndarray:
     return _sums(batch["numbers"].astype(np.int64), batch["atom_offset"]) - batch["charge"]
 
 
-def pairs_of(batch: Batch, basis: str) -> np.ndarray:
-    """[R] Doubly occupied orbitals of each row."""
+def with_pairs(batch: Batch, basis: str) -> Batch:
+    """The rows with a column more, PAIRS [R]: the doubly occupied orbitals of each.
+
+    Args:
+        batch: the rows.
+        basis: whose core potentials replace electrons; "" if none does.
+    """
     kinds, place = np.unique(batch["numbers"], return_inverse=True)
     cores = np.array([core_electrons(basis, z) if basis else 0 for z in kinds.tolist()], np.int64)
-    return (electrons(batch) - _sums(cores[place], batch["atom_offset"])) // 2
+    valence = electrons(batch) - _sums(cores[place], batch["atom_offset"])
+    return Batch(batch.columns | {PAIRS: valence // 2}, len(batch))
 
 
 def geometry_hashes(batch: Batch) -> np.ndarray:
@@ -149,11 +156,11 @@ def _converged(batch: Batch) -> np.ndarray:
     return batch["status"] == CONVERGED
 
 
-def _has_lumo(batch: Batch, pairs: np.ndarray) -> np.ndarray:
-    return pairs < batch["n_ao"]
+def _has_lumo(batch: Batch) -> np.ndarray:
+    return batch[PAIRS] < batch["n_ao"]
 
 
-def _not_finite(batch: Batch, pairs: np.ndarray) -> np.ndarray:
+def _not_finite(batch: Batch) -> np.ndarray:
     """Converged rows with NaN or inf; a missing LUMO is fine if all orbitals are occupied."""
     names = ("energy", "homo", "energy_std", "commutator_norm")
     bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
@@ -162,12 +169,12 @@ def _not_finite(batch: Batch, pairs: np.ndarray) -> np.ndarray:
     bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
     bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
     bad |= _lacks_forces(batch)
-    bad |= _has_lumo(batch, pairs) & ~np.isfinite(batch["lumo"])
+    bad |= _has_lumo(batch) & ~np.isfinite(batch["lumo"])
     bad |= _any(~np.isfinite(batch["mo_energy"]), batch["orbital_offset"])
     return _converged(batch) & bad
 
 
-def _wrong_orbitals(batch: Batch, pairs: np.ndarray) -> np.ndarray:
+def _wrong_orbitals(batch: Batch) -> np.ndarray:
     """Converged rows unless there is one energy per orbital, ascending, with HOMO and LUMO.
 
     In float64 nearly dependent AOs are left out, as in PySCF: there are fewer orbitals then.
@@ -179,7 +186,7 @@ def _wrong_orbitals(batch: Batch, pairs: np.ndarray) -> np.ndarray:
     descending[offsets[:-1][count > 0]] = False  # the first orbital of a row has no predecessor
     left_out = batch["n_ao"] - count
     bad = (left_out < 0) | (left_out > MOST_LEFT_OUT * batch["n_ao"]) | _any(descending, offsets)
-    occupied = np.clip(pairs, 1, None)
+    occupied = np.clip(batch[PAIRS], 1, None)
     for place, name in ((occupied - 1, "homo"), (occupied, "lumo")):
         there = place < count
         at = np.where(there, offsets[:-1] + place, 0)
@@ -241,27 +248,23 @@ def _spreads(energies: np.ndarray) -> np.ndarray:
     return np.concatenate([np.std(sliding_window_view(energies, n), axis=1) for n in widths])
 
 
-ROW_CHECKS: dict[str, Callable[[Batch, np.ndarray], np.ndarray]] = {
+ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "not_finite": _not_finite,
-    "positions_not_finite": lambda b, pairs: _any(
+    "positions_not_finite": lambda b: _any(
         np.any(~np.isfinite(b["positions"]), axis=1), b["atom_offset"]
     ),
-    "gap_not_positive": lambda b, pairs: (
-        _converged(b) & _has_lumo(b, pairs) & ~(b["lumo"] - b["homo"] > 0)
-    ),
-    "odd_electron_count": lambda b, pairs: (electrons(b) % 2 != 0) | (electrons(b) <= 0),
-    "status_contradicts_converged": lambda b, pairs: _converged(b) != b["converged"],
+    "gap_not_positive": lambda b: _converged(b) & _has_lumo(b) & ~(b["lumo"] - b["homo"] > 0),
+    "odd_electron_count": lambda b: (electrons(b) % 2 != 0) | (electrons(b) <= 0),
+    "status_contradicts_converged": lambda b: _converged(b) != b["converged"],
     "orbital_energies_inconsistent": _wrong_orbitals,
-    "charges_do_not_add_up": lambda b, pairs: _wrong_charges(b),
-    "properties_inconsistent": lambda b, pairs: wrong_properties(b),
-    "forces_do_not_add_up": lambda b, pairs: _net_force(b),
-    "cycles_inconsistent": lambda b, pairs: _wrong_cycles(b),
-    "atom_of_input_twice": lambda b, pairs: _repeated(b["input_atom"], b["atom_offset"]),
-    "forces_without_convergence": lambda b, pairs: (
-        ("forces" in b) & ~_converged(b) & ~_lacks_forces(b)
-    ),
+    "charges_do_not_add_up": _wrong_charges,
+    "properties_inconsistent": wrong_properties,
+    "forces_do_not_add_up": _net_force,
+    "cycles_inconsistent": _wrong_cycles,
+    "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
+    "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
 }
-"""Functions of rows and their occupied orbitals: a mask [R] of the rows that break each."""
+"""Functions of rows `with_pairs` that return a mask [R] of the rows that break each invariant."""
 
 FILE_CHECKS = (
     *("missing_shard", "counts", "units", "offsets", "foreign_shard"),

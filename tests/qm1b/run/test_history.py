@@ -122,11 +122,11 @@ def test_verify_notices_records_that_do_not_fit(with_cycles):
     batch = shards.read_shard(shards.shards(with_cycles)[0])
     check = ROW_CHECKS["cycles_inconsistent"]
     assert batch["cycle_offset"][-1] > 0
-    assert not check(batch, batch["n_ao"]).any()
+    assert not check(batch).any()
     good = batch["status"] == "converged"
     for name, change in (("cycles", 1), ("energy_std", 1e-3), ("cycle_energy", np.inf)):
         damaged = Batch(batch.columns | {name: batch[name] + change})
-        assert check(damaged, batch["n_ao"])[good].all(), name
+        assert check(damaged)[good].all(), name
 
 
 def test_verify_knows_that_another_start_may_count(with_cycles):
@@ -139,7 +139,7 @@ def test_verify_knows_that_another_start_may_count(with_cycles):
         "cycle_offset": offsets + 3 * np.append(0, np.cumsum(np.diff(offsets) > 0)),
         "cycles": batch["cycles"] + 3,
     }
-    assert not ROW_CHECKS["cycles_inconsistent"](Batch(batch.columns | longer), batch["n_ao"]).any()
+    assert not ROW_CHECKS["cycles_inconsistent"](Batch(batch.columns | longer)).any()
 
 
 def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path):
@@ -147,7 +147,7 @@ def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path):
     batch = shards.read_shard(shards.shards(out)[0])
     lengths = np.diff(batch["cycle_offset"])
     assert sorted(zip(batch["stable"], lengths, strict=True)) == [(-1, 9), (-1, 9), (1, 0), (1, 0)]
-    assert not ROW_CHECKS["cycles_inconsistent"](batch, batch["n_ao"]).any()
+    assert not ROW_CHECKS["cycles_inconsistent"](batch).any()
 
 
 @pytest.mark.parametrize(
