@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float
 from pyscf_ipu.api.advice import explains_keywords
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.modes import plain_jax
-from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.gradient.program import State, energy_gradient
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR, as_molecule
@@ -24,6 +23,7 @@ from pyscf_ipu.numerics.arrays import FloatN, FloatNN
 from pyscf_ipu.numerics.two_words import Pair, two_sum
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.shapes.core import refuse_cores
 from pyscf_ipu.solver.solver import Solver
 
 Positions = Float[Array, "A 3"]
@@ -81,7 +81,9 @@ def energy_function(
     level = usable(settings)
     _check_level(level)
     molecule.check(level.precision)
-    _check_cores(molecule, level)
+    refuse_cores(
+        molecule, level, "PySCF computes outside JAX: use an all-electron basis, or pi.forces"
+    )
     solve, slope = map(_only_once, _programs(molecule, level))
 
     @jax.custom_jvp
@@ -114,15 +116,6 @@ def _check_level(level: Settings) -> None:
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     _check_64_bits(level)
-
-
-def _check_cores(molecule: Molecule, level: Settings) -> None:
-    """Raise UsageError for a molecule with core potentials."""
-    if pyscf_ecp(level.basis, molecule.numbers):
-        raise UsageError(
-            f"basis={level.basis!r} has core potentials for elements of {molecule!r}, which PySCF "
-            "computes outside JAX: use an all-electron basis, or pi.forces"
-        )
 
 
 def _programs(

@@ -108,6 +108,7 @@ def element_shells(basis: str, name: str) -> Shells:
     return shells
 
 
+@functools.cache
 def core_potential(basis: str, name: str) -> Potential | None:
     """The effective core potential of an element in a set; None if all electrons are computed.
 
@@ -120,7 +121,6 @@ def core_potential(basis: str, name: str) -> Potential | None:
         return None
 
 
-@functools.cache
 def core_electrons(basis: str, number: int) -> int:
     """How many electrons of an element a set replaces by a potential."""
     return (core_potential(basis, SYMBOLS[number]) or [0])[0]

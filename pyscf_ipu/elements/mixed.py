@@ -33,6 +33,11 @@ def mixed_functions(mole: Mole) -> Float[np.ndarray, "n m"]:
     return np.asarray(linalg.block_diag(*blocks))
 
 
+def functions_of(mole: Mole, cart: Cart) -> Float[np.ndarray, "n m"]:
+    """The AOs that `cart` says in terms of those of PySCF's molecule: all of them, or the mixed."""
+    return mixed_functions(mole) if cart == MIXED else np.eye(mole.nao)
+
+
 def with_functions(field: MeanField, cart: Cart) -> MeanField:
     """A mean-field object of PySCF whose orbitals are made of the functions that `cart` says.
 

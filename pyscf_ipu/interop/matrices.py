@@ -9,10 +9,8 @@ import numpy as np
 from jax import Array
 from scipy.linalg import block_diag
 
-from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.elements.basis import element_basis
-from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.elements.free_atom import one_centre_integrals
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
@@ -22,6 +20,7 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.core import refuse_cores
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
@@ -43,11 +42,11 @@ def integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], AllIn
     Raises:
         UsageError: the basis has core potentials, which PySCF computes.
     """
-    if pyscf_ecp(settings.basis, molecule.numbers):
-        raise UsageError(
-            f"basis={settings.basis!r} has core potentials for elements of {molecule!r}, which are "
-            "not the engine's integrals: use an all-electron basis, or PySCF's intor('ECPscalar')"
-        )
+    refuse_cores(
+        molecule,
+        settings,
+        "are not the engine's integrals: use an all-electron basis, or PySCF's intor('ECPscalar')",
+    )
     numbers, dtype = molecule.numbers, np.dtype(settings.precision).type
     shape = shape_of(numbers, settings.basis, settings.cart, grid=settings.grid, pad=False)
     plan = tile_plan(shape, strip_primitives=strip_primitives())

@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.elements.mixed import functions_of
 from pyscf_ipu.results.entries import Values, entries, is_list
 from pyscf_ipu.results.keepable import Keepable
-from pyscf_ipu.results.orbital_files import functions_of, mole_of
+from pyscf_ipu.results.orbital_files import mole_of
 
 Analysis = np.ndarray | list[np.ndarray]
 """An array of one molecule, or one for every molecule of a list."""
@@ -61,7 +62,7 @@ def _analysis(values: Values) -> dict[str, np.ndarray]:
         shapes = {"charges_lowdin": (n,), "bond_orders": (n, n), "quadrupole": (3, 3)}
         return {name: np.full(shape, np.nan) for name, shape in shapes.items()}
     mole = mole_of(mol, values["settings"])
-    functions = functions_of(mole, values["settings"])
+    functions = functions_of(mole, values["settings"].cart)
     first, last = mole.aoslice_by_atom()[:, 2:].T
     atom = np.repeat(np.arange(n), last - first)[np.abs(functions).argmax(axis=0)]
     on_atom = np.equal.outer(np.arange(n), atom).astype(np.float64)

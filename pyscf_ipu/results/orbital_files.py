@@ -10,6 +10,7 @@ import numpy as np
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.temporaries import replacing
+from pyscf_ipu.elements.mixed import functions_of
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.entries import Values
 from pyscf_ipu.settings import Settings
@@ -34,7 +35,7 @@ def write_molden(values: Values, path: Path) -> None:
     energies = values["mo_energy"]
     occupied = np.arange(len(energies)) < _n_occupied(values)
     mole = mole_of(values["molecule"], values["settings"])
-    functions = functions_of(mole, values["settings"])
+    functions = functions_of(mole, values["settings"].cart)
     text = StringIO()
     molden.header(mole, text)
     molden.orbital_coeff(
@@ -73,7 +74,7 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
     if points < 2:
         raise UsageError(f"points={points}: give at least 2 points per direction")
     mole = mole_of(values["molecule"], values["settings"])
-    functions = functions_of(mole, values["settings"])
+    functions = functions_of(mole, values["settings"].cart)
     grid = {"nx": points, "ny": points, "nz": points}
     if what == "density":
         density = functions @ values["density_matrix"] @ functions.T
@@ -83,14 +84,6 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
     orbital = functions @ values["mo_coeff"][:, _orbital(values, what)]
     with replacing(path) as file:
         cubegen.orbital(mole, file.name, orbital, **grid)
-
-
-def functions_of(mole: Mole, settings: Settings) -> np.ndarray:
-    """The AOs of a result in terms of those that PySCF's molecule has: [N of PySCF, N]."""
-    from pyscf_ipu.elements.cartesian import MIXED
-    from pyscf_ipu.elements.mixed import mixed_functions
-
-    return mixed_functions(mole) if settings.cart == MIXED else np.eye(mole.nao)
 
 
 def _orbital(values: Values, what: str | int) -> int:

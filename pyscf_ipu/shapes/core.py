@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 from pyscf import gto, lib
 
-from pyscf_ipu.elements.basis_sets import core_electrons
-from pyscf_ipu.elements.cartesian import MIXED
-from pyscf_ipu.elements.mixed import mixed_functions
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.elements.basis_sets import core_electrons, pyscf_ecp
+from pyscf_ipu.elements.mixed import functions_of
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, class_members
@@ -30,7 +30,7 @@ def core_matrix(mol: Molecule, settings: Settings) -> Float[np.ndarray, "N N"]:
     """All potentials between AOs in PySCF's order, Hartree."""
     mole, functions = _mole(mol, settings)
     with lib.with_omp_threads(1):  # a batch of molecules is on every core
-        return _between(functions, mole.intor("ECPscalar"))
+        return functions.T @ mole.intor("ECPscalar") @ functions
 
 
 def core_forces(
@@ -46,7 +46,7 @@ def core_forces(
         density: D, AOs in PySCF's order.
     """
     mole, functions = _mole(mol, settings)
-    density = density if functions is None else functions @ density @ functions.T
+    density = functions @ density @ functions.T
     forces = np.zeros((mol.n_atoms, 3))
     for centre, number in enumerate(mol.numbers.tolist()):
         if not core_electrons(settings.basis, number):
@@ -60,11 +60,15 @@ def core_forces(
     return forces
 
 
-def _mole(mol: Molecule, settings: Settings) -> tuple[gto.Mole, np.ndarray | None]:
-    """PySCF's molecule, and the level's AOs in terms of its own where they differ."""
+def refuse_cores(mol: Molecule, settings: Settings, why: str) -> None:
+    """Raise UsageError for a molecule with core potentials; `why` ends its sentence."""
+    if pyscf_ecp(settings.basis, mol.numbers):
+        raise UsageError(
+            f"basis={settings.basis!r} has core potentials for elements of {mol!r}, which {why}"
+        )
+
+
+def _mole(mol: Molecule, settings: Settings) -> tuple[gto.Mole, np.ndarray]:
+    """PySCF's molecule, and the level's AOs in terms of its own."""
     mole = settings.pyscf_mole(mol.numbers, mol.positions, mol.charge)
-    return mole, mixed_functions(mole) if settings.cart == MIXED else None
-
-
-def _between(functions: np.ndarray | None, matrix: np.ndarray) -> np.ndarray:
-    return matrix if functions is None else functions.T @ matrix @ functions
+    return mole, functions_of(mole, settings.cart)

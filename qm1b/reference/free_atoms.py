@@ -52,10 +52,10 @@ def occupation(number: int, core: int = 0) -> dict[str, tuple[int, int]]:
     Raises:
         ValueError: the element is one of OPEN_D.
     """
-    if number in OPEN_D:
-        raise ValueError(f"the free atom of {SYMBOLS[number]} has an open d or f shell")
     from pyscf.gto.ecp import core_configuration
 
+    if number in OPEN_D:
+        raise ValueError(f"the free atom of {SYMBOLS[number]} has an open d or f shell")
     up, down = dict.fromkeys(sum(_ORBITALS.values(), ()), 0), {}
     down |= up
     left = number
