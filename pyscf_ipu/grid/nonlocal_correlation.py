@@ -27,7 +27,6 @@ from pyscf_ipu.numerics.arrays import (
 )
 from pyscf_ipu.numerics.two_words import Pair, two_product
 from pyscf_ipu.tiles import tile_total
-from pyscf_ipu.xc.semilocal.functionals import Functional
 from pyscf_ipu.xc.semilocal.vv10 import (
     VV10,
     PairSums,
@@ -51,25 +50,18 @@ class Correlation(NamedTuple):
 
 
 def nonlocal_correlation(
-    functional: Functional,
-    grid: Grid | None,
-    nuclei: FloatA3,
-    density: FloatNN,
-    products: GridProducts,
+    vv10: VV10, grid: Grid, nuclei: FloatA3, density: FloatNN, products: GridProducts
 ) -> tuple[Pair, FloatNN]:
     """Energy (Hartree, a Pair) and its matrix dE/dD at a symmetric density matrix.
 
     Args:
-        functional: with or without VV10.
-        grid: its own; None without VV10.
+        vv10: its parameters.
+        grid: its own.
         nuclei: positions, Bohr.
         density: the density matrix.
         products: how a machine computes densities and matrices.
     """
-    if grid is None or functional.vv10 is None:
-        zero = jnp.zeros((), density.dtype)
-        return Pair(zero, zero), jnp.zeros_like(density)
-    of = correlation_of(functional.vv10, grid, nuclei, density=density, products=products)
+    of = correlation_of(vv10, grid, nuclei, density=density, products=products)
 
     def matrix(ao: AoBlocks, weights: FloatTG, factors: FloatTVG) -> tuple[tuple[()], FloatNN]:
         del weights

@@ -113,11 +113,12 @@ class Hamiltonian:
     def _all_points(self, density: FloatNN) -> tuple[Pair, FloatNN]:
         """Semilocal and nonlocal exchange and correlation."""
         energy, matrix = self._semilocal(self.grid, density)
-        if self.pairs_grid is None:
+        vv10 = self.functional.vv10
+        if vv10 is None or self.pairs_grid is None:
             return energy, matrix
         with jax.named_scope("vv10"):
             more, part = nonlocal_correlation(
-                self.functional,
+                vv10,
                 self.pairs_grid,
                 self.nuclei,
                 density=density,

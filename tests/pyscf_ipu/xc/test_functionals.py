@@ -14,7 +14,7 @@ from pyscf.dft import libxc
 
 from pyscf_ipu.xc.registry import functional
 from pyscf_ipu.xc.semilocal.variables import arctan, cbrt, x_arcsinh_x
-from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS, WITH_VV10
 
 PADDED_LENGTH = 12288
 SEMILOCAL = tuple(name for name in FUNCTIONALS if name != "hf")
@@ -193,6 +193,7 @@ def test_exact_exchange_is_that_of_libxc(name):
     assert xc.omega == omega
     assert xc.exact_exchange == pytest.approx(short, abs=1e-12)
     assert xc.long_range_exchange == pytest.approx(alpha - short if omega else 0, abs=1e-12)
+    assert (xc.vv10 is not None) == (name in WITH_VV10)
     if xc.vv10 is not None:
         assert libxc.nlc_coeff(xc.pyscf_name) == ((tuple(xc.vv10), 1),)
 
