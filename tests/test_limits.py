@@ -32,7 +32,7 @@ from qm1b.screening import geometries, limits
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = [*ROOT.glob("notebooks/*.ipynb")]
 HEAVIEST = SYMBOLS[MAX_ATOMIC_NUMBER]
-LETTERS = "spdfghi"
+LETTERS = "spdfghik"
 SHELLS = ", ".join(LETTERS[: basis_sets.MAX_L]) + " and " + LETTERS[basis_sets.MAX_L]
 NEAR = (MIN_DISTANCE_BOHR["float32"], MIN_DISTANCE_BOHR["mixed"])
 
@@ -76,6 +76,7 @@ STATED = [
         [of_154_aos, of_300_aos],
     ),
     ("docs/levels.md", "have shells up to {}.", [LETTERS[choice.MAX_L]]),
+    ("docs/levels.md", "Sets with {} shells are refused", [LETTERS[choice.MAX_L + 1]]),
     ("docs/library.md", "for shapes of more than {} AOs", [AUTO_AOS]),
     ("docs/library.md", "with {} shells; `6-31g", [SHELLS]),
     ("docs/library.md", "a bar appears after {} seconds", [batches.PATIENCE_SECONDS]),
