@@ -166,11 +166,11 @@ def _balanced(batch: Batch) -> Batch:
     """The rows with net force and torque, which follow from their forces, where they lack them."""
     if "net_force" not in batch:
         return batch
-    lacking = np.isnan(batch["net_force"]).any(axis=1)
+    lacking = np.isnan(batch["net_force"]).any(axis=1, keepdims=True)
     first = batch["forces"][batch["atom_offset"][:-1]]  # not finite in rows that did not converge
-    if not (lacking & np.isfinite(first).all(axis=1)).any():
+    if not (lacking & np.isfinite(first).all(axis=1, keepdims=True)).any():
         return batch
-    values = {name: np.where(lacking[:, None], v, batch[name]) for name, v in balance(batch).items()}
+    values = {name: np.where(lacking, v, batch[name]) for name, v in balance(batch).items()}
     return Batch(batch.columns | values, len(batch))
 
 
