@@ -1,10 +1,11 @@
-"""float32 against float64 of this engine, which the other scripts compare with PySCF.
+"""float32, or mixed, against float64 of this engine, which the other scripts compare with PySCF.
 
 wb97x      omega-B97X/6-31G*, cartesian d, 24 conformers of 5 to 9 heavy atoms
 def2-tzvp  B3LYP/def2-TZVP, 12 conformers of 3 and 4 heavy atoms
 openff     that preset, 12 conformers of 6 molecules of 3 to 6 heavy atoms
 r2scan-3c  the same
 b97-3c     the same
+omol25     the same, in mixed
 """
 
 import sys
@@ -29,7 +30,11 @@ MIXED = "CCO CCS CCCl CC(N)=O c1ccsc1 c1ccncc1".split()
 CASES = {
     "wb97x": (Settings(xc="wb97x", basis="6-31g*", cart=True, grid_level=1), LARGER, 1),
     "def2-tzvp": (Settings(xc="b3lyp", basis="def2-tzvp", grid_level=1), SMALLER, 1),
-    **{name: (Settings.preset(name), MIXED, 2) for name in ("openff", "r2scan-3c", "b97-3c")},
+    **{
+        name: (replace(Settings.preset(name), precision="float32"), MIXED, 2)
+        for name in ("openff", "r2scan-3c", "b97-3c")
+    },
+    "omol25": (Settings.preset("omol25"), MIXED, 2),
 }
 """Level, molecules, conformers of each."""
 
@@ -61,10 +66,10 @@ def judged(
     workers: int | None,
     seeds: int = 1,
 ) -> tuple[Any, list[str]]:
-    """Errors of float32 at one level, and the bounds that they miss; of converged rows.
+    """Errors at one level, and the bounds that they miss; of converged rows.
 
     Args:
-        level: the level of theory, in any precision.
+        level: the level of theory, in the precision to judge.
         smiles: the molecules.
         bounds: by figure; forces are computed if one is on them.
         workers: processes; None for one per core.
@@ -102,10 +107,10 @@ def judged(
 
 
 def compare(level: Settings, mols: list[Molecule], forces: bool) -> list[dict[str, Any]]:
-    """In a worker: float32 minus float64, in meV, for molecules of one shape."""
+    """In a worker: the level minus float64, in meV, for molecules of one shape."""
     ours, exact = (
-        rks(mols, solver=Solver(replace(level, precision=precision)), forces=forces)
-        for precision in ("float32", "float64")
+        rks(mols, solver=Solver(one), forces=forces)
+        for one in (level, replace(level, precision="float64"))
     )
     found = [
         {
