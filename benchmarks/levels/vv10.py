@@ -45,7 +45,7 @@ def grids(smiles: str | None) -> tuple[Any, list[str]]:
     ]
     harness.table(rows)
     worst = rows[1]["largest_hartree"]
-    return {"rows": rows}, [f"level 1 {worst:.2g}"] * (worst > GRID_BOUND)
+    return {"rows": rows}, [f"level 1 {worst:.2g}"] * bool(worst > GRID_BOUND)
 
 
 def share(smiles: str | None) -> tuple[Any, list[str]]:
@@ -62,7 +62,7 @@ def share(smiles: str | None) -> tuple[Any, list[str]]:
         print(f"{xc}: {seconds[xc]:.1f} s, {result.cycles} cycles", flush=True)
     part = 1 - seconds["wb97m-d3bj"] / seconds["wb97m-v"]
     print(f"VV10 takes {part:.0%}")
-    return {"seconds": seconds, "share": part}, [f"share {part:.2f}"] * (part > SHARE_BOUND)
+    return {"seconds": seconds, "share": part}, [f"share {part:.2f}"] * bool(part > SHARE_BOUND)
 
 
 if __name__ == "__main__":
