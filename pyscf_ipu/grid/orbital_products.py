@@ -30,7 +30,7 @@ def _prepared(density: FloatNN, dtype: DTypeLike, change: bool) -> Columns:
     return Columns(vectors.astype(dtype), signs.astype(dtype), count)
 
 
-def _moments(ao: AoBlocks, columns: Columns, tau: bool) -> FloatTVG:
+def _moments(ao: AoBlocks, columns: FloatNN | Columns, tau: bool) -> FloatTVG:
     """Density, its gradient and, with `tau`, the kinetic energy density on all points."""
 
     def portable(values: Array, *operands: Array) -> FloatTVG:
