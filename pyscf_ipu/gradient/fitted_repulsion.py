@@ -18,7 +18,6 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.columns import BLOCK, columns_of_density
 from pyscf_ipu.fitting.operators import Root, density_rows, exchange_parts
 from pyscf_ipu.fitting.three_index import (
     Auxiliary,
@@ -42,6 +41,7 @@ from pyscf_ipu.integrals.electron_repulsion import EriSide, without_segments
 from pyscf_ipu.integrals.strips import StripData, pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices
 from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN
+from pyscf_ipu.numerics.columns import BLOCK, columns_of_density
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout

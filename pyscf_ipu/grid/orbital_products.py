@@ -12,7 +12,6 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.columns import Columns, columns_of_change, columns_of_density
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import (
     GridProducts,
@@ -21,6 +20,7 @@ from pyscf_ipu.grid.xc_matrix import (
     xc_potential_vertex,
 )
 from pyscf_ipu.numerics.arrays import Count, FloatDNG, FloatNN, FloatTVG, FloatVG
+from pyscf_ipu.numerics.columns import Columns, columns_of_change, columns_of_density
 
 
 def _prepared(density: FloatNN, dtype: DTypeLike, change: bool) -> Columns:
@@ -30,14 +30,18 @@ def _prepared(density: FloatNN, dtype: DTypeLike, change: bool) -> Columns:
     return Columns(vectors.astype(dtype), signs.astype(dtype), count)
 
 
-def _moments(ao: AoBlocks, columns: FloatNN | Columns, tau: bool) -> FloatTVG:
+def _moments(ao: AoBlocks, columns: Columns, tau: bool) -> FloatTVG:
     """Density, its gradient and, with `tau`, the kinetic energy density on all points."""
 
     def portable(values: Array, *operands: Array) -> FloatTVG:
         *lists, vectors, signs, count = operands
         counted = jnp.arange(len(signs), dtype=jnp.int32) < count
         few = jnp.where(counted, vectors, 0.0)
-        return jax.vmap(lambda *block: moments_vertex(*block, few, signs, tau=tau))(values, *lists)
+
+        def of_block(ao: FloatDNG, aos: Array, live: Count) -> FloatVG:
+            return moments_vertex(ao, aos, live, vectors=few, signs=signs, tau=tau)
+
+        return jax.vmap(of_block)(values, *lists)
 
     tiles, planes, _, points = ao.values.shape
     shape = tiles, planes + tau, points
@@ -50,7 +54,6 @@ def moments_vertex(
     live: Count,
     vectors: Float[Array, "N C"],
     signs: Float[Array, " C"],
-    *,
     tau: bool,
 ) -> FloatVG:
     """One block, from psi = C^T ao: sum_o s psi^2, its gradient, sum_o s |grad psi|^2 / 2."""

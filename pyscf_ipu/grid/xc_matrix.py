@@ -13,10 +13,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import DTypeLike
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, PyTree
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.columns import Columns
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.ao_values import FloatNG
 from pyscf_ipu.grid.blocks import Grid
@@ -47,9 +46,9 @@ from pyscf_ipu.xc.semilocal.functionals import Functional
 class GridProducts(NamedTuple):
     """The two steps that read all AO values, as a machine computes them."""
 
-    prepared: Callable[[FloatNN, DTypeLike, bool], FloatNN | Columns]
+    prepared: Callable[[FloatNN, DTypeLike, bool], PyTree]
     """(density matrix, dtype on the grid, whether it is a change) -> what `moments` reads."""
-    moments: Callable[[AoBlocks, FloatNN | Columns, bool], FloatTVG]
+    moments: Callable[[AoBlocks, PyTree, bool], FloatTVG]
     """Density and, for D = 4, its gradient; with True the kinetic energy density, too."""
     matrix: Callable[[AoBlocks, FloatTVG, DTypeLike], FloatNN]
     """The matrix, in a dtype, from a factor for each of the moments."""

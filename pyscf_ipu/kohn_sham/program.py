@@ -102,7 +102,7 @@ def restricted_kohn_sham(
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     gap = small_gap(xc.exchange) if machine.other_starts else 0.0
     how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
-    aids = mol.aids.astype(atoms.dtype)
+    aids = mol.aids.astype(numerics.matrix_dtype)
     start = Start(guess_density(atoms), mol.n_occupied, aids, cycling=how)
     lowest = _solve(problem, basis, start, settings=settings, machine=machine, stability=stability)
     run = lowest.run
@@ -133,7 +133,9 @@ def _on_grid(machine: Machine, numerics: Precision, xc: Functional) -> Machine:
 
 def _wide_machine(machine: Machine, shape: Shape, settings: Settings) -> Machine:
     """The machine for an evaluation in float64."""
-    return machine if machine.has_float64 else fitted(HOST, shape, settings, guess_density)
+    return (
+        machine if machine.has_float64 else fitted(HOST, shape, settings, reference=guess_density)
+    )
 
 
 def _solve(

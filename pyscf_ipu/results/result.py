@@ -149,18 +149,15 @@ def from_solution(
         stability: whether the program followed instabilities.
     """
     out, gradient = computed
-    orbitals = out.orbitals.size > 0
     terms = [np.float64(to_float64(t)) for t in out.terms]
     n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
     occupied = mol.n_occupied(settings.basis)
     status = _status(out, numerics, np.append(mo_energy, terms))
     converged = status == "converged"
-    # Coordinates were centred; a charged molecule's dipole moment notices.
-    dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
     added = _on_host(computed, mol, shape, settings=settings)
-    order = conformer.ao_order(mol, shape, settings) if orbitals else None
+    order = conformer.ao_order(mol, shape, settings) if out.orbitals.size else None
     coefficients, density = _matrices(out, order, n_kept)
     homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
     row = MoleculeResult(
@@ -168,7 +165,7 @@ def from_solution(
         homo=homo,
         lumo=lumo,
         gap=lumo - homo,
-        dipole=dipole,
+        dipole=_dipole(out, mol),
         converged=np.bool_(converged),
         cycles=np.int64(out.cycles),
         commutator_norm=np.float64(out.commutator),
@@ -191,6 +188,11 @@ def from_solution(
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _dipole(out: Solution, mol: Molecule) -> np.ndarray:
+    """The dipole moment; coordinates were centred, which that of a charged molecule notices."""
+    return np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
 
 
 def _of_the_run(out: Solution, dispersion: float, has_gap: bool) -> dict[str, PyTree]:

@@ -315,17 +315,10 @@ class Solver:
                 out = out._replace(orbitals=empty, density=out.density if keeps else empty)
             out = jax.device_get(out)
 
-        def row(b: int) -> PyTree:
-            return jax.tree.map(itemgetter(b), (out, gradient))
+        level = {"settings": self.settings, "numerics": self.numerics}
 
-        return [
-            from_solution(
-                row(b),
-                mol,
-                shape,
-                settings=self.settings,
-                numerics=self.numerics,
-                stability=stability,
-            )
-            for b, mol in enumerate(mols)
-        ]
+        def result(b: int, mol: Molecule) -> MoleculeResult:
+            row = jax.tree.map(itemgetter(b), (out, gradient))
+            return from_solution(row, mol, shape, **level, stability=stability)
+
+        return [result(b, mol) for b, mol in enumerate(mols)]

@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array, lax
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.columns import Columns
 from pyscf_ipu.gradient.points.weights import weights_gradient
 from pyscf_ipu.grid.ao_blocks import AoBlocks, Packed, ao_operands, split_shells
 from pyscf_ipu.grid.ao_values import ao_rows, stacked_ao_values
@@ -28,6 +27,7 @@ from pyscf_ipu.grid.xc_matrix import (
     that_count,
 )
 from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG, FloatNN, FloatTG, FloatTVG, FloatVG
+from pyscf_ipu.numerics.columns import Columns
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.layout import Layout

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from oracle import NATIVE
 
-from pyscf_ipu.fitting.columns import Columns
 from pyscf_ipu.grid.ao_blocks import AoBlocks, pack
 from pyscf_ipu.grid.orbital_products import ORBITALS
 from pyscf_ipu.grid.xc_matrix import (
@@ -17,6 +16,7 @@ from pyscf_ipu.grid.xc_matrix import (
     xc_potential,
     xc_potential_vertex,
 )
+from pyscf_ipu.numerics.columns import Columns
 
 pytestmark = NATIVE
 

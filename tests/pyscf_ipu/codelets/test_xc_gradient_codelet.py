@@ -7,10 +7,10 @@ import pytest
 from oracle import METHYL_CHLORIDE, NATIVE, WATER, native_and_portable
 
 from pyscf_ipu import Settings
-from pyscf_ipu.fitting.columns import columns_of_density
 from pyscf_ipu.gradient.points.exchange_correlation import points_gradient
 from pyscf_ipu.grid.ao_blocks import ao_blocks, packed_ao_blocks
 from pyscf_ipu.grid.blocks import Places
+from pyscf_ipu.numerics.columns import columns_of_density
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
