@@ -76,12 +76,13 @@ def energy_gradient(
     ]
     low = atoms.nuclei.lo
     between = jax.grad(lambda hi: nuclear_repulsion(atoms.charge, Pair(hi, low)).value())
+    of_grid = exchange_correlation_gradient(on_grid, xc, density, products=products)
+    of_grid = of_grid + nonlocal_correlation_gradient(on_grid, xc, density, products=products)
     return (
         by_nuclei(atoms, by_strips)
         + on_nuclei
         + between(atoms.nuclei.hi)
-        + exchange_correlation_gradient(on_grid, xc, density, products=products)
-        + nonlocal_correlation_gradient(on_grid, xc, density, products=products)
+        + of_grid.astype(atoms.dtype)
     )
 
 
