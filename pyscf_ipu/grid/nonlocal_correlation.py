@@ -103,7 +103,8 @@ def correlation_of(
 
 def positions(places: Places, nuclei: FloatA3) -> FloatG3:
     """All points, Bohr."""
-    return (places.local + nuclei[jnp.asarray(places.owner)]).reshape(-1, 3)
+    centres = nuclei.astype(places.local.dtype)
+    return (places.local + centres[jnp.asarray(places.owner)]).reshape(-1, 3)
 
 
 def pair_sums(points: FloatG3, pairs: PointPairs) -> PairSums:

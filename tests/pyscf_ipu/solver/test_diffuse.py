@@ -100,3 +100,23 @@ def test_vectors_are_left_out_as_in_pyscf(precision):
     found = rks(SQUEEZED, basis="6-31g", xc="hf", precision=precision, orbitals=True)
     assert found.n_dropped == 1
     assert_as_pyscf(found, SQUEEZED, "6-31g")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+@pytest.mark.parametrize("level", [{"xc": "wb97m-v", "jk": "ri"}, {"xc": "tpss"}, {"xc": "hf"}])
+def test_every_form_is_float64_s(level, precision):
+    settings = Settings(basis="aug-cc-pvdz", nlc_grid=0, **level)
+    found, exact = (
+        rks(
+            H3,
+            solver=Solver(replace(settings, precision=name)),
+            forces=True,
+            stability=level["xc"] == "tpss",
+        )
+        for name in (precision, "float64")
+    )
+    assert found.status == exact.status == "converged"
+    assert found.energy == pytest.approx(exact.energy, abs=1e-5)
+    np.testing.assert_allclose(found.forces, exact.forces, atol=1e-5)
+    np.testing.assert_allclose(found.mulliken_charges, exact.mulliken_charges, atol=2e-4)
