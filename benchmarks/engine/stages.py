@@ -20,7 +20,6 @@ from benchmarks import harness
 from benchmarks.engine.sides import peak_memory
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.codelets import describe, strip_primitives
-from pyscf_ipu.fitting.columns import columns_of_density
 from pyscf_ipu.fitting.neighbours import along_molecule, pair_rows, reordered
 from pyscf_ipu.fitting.operators import Root
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
@@ -44,6 +43,7 @@ from pyscf_ipu.integrals.supermatrix import (
     supermatrix,
 )
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
+from pyscf_ipu.numerics.columns import columns_of_density
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import diis_start, diis_step
 from pyscf_ipu.scf.orbitals import density_of, orthonormal, reorthonormalise, similar

@@ -147,7 +147,7 @@ def _programs(
             solution.converged & numerics.holds(solution.overlap_smallest) & jnp.isfinite(total.hi)
         )
         sound &= _apart(positions) >= MIN_DISTANCE_BOHR[level.precision]
-        dtype = numerics.energy_dtype
+        dtype = numerics.result_dtype
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
         density, orbitals = solution.density.astype(dtype), solution.orbitals.astype(dtype)
         levels = solution.orbital_energy.astype(dtype)

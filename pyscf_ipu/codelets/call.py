@@ -16,9 +16,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
+from pyscf_ipu.codelets.frozen import Constant, Frozen
 from pyscf_ipu.codelets.loading import library, target
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
-from pyscf_ipu.numerics.frozen import Constant, Frozen
 
 Result = TypeVar("Result")
 OneShape = tuple[int, ...] | jax.ShapeDtypeStruct

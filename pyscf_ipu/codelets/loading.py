@@ -29,8 +29,8 @@ NAMES = (
     "ao_values attraction_gradient becke_gradient becke_weights compensated_dot compensated_sum "
     "eri eri_gradient exact_product fitting_gradient fitting_integrals fitting_repulsion "
     "fitting_solution nonlocal_gradient nonlocal_pairs nuclear_attraction packed_ao_values "
-    "pair_gradient repulsion shell_pairs supermatrix xc_density xc_gradient xc_kinetic_density "
-    "xc_kinetic_potential xc_potential"
+    "pair_gradient repulsion shell_pairs supermatrix xc_density xc_gradient xc_moments "
+    "xc_potential"
 ).split()
 
 SAID = ("source_hash", "instruction_set", "built_by", "processor")

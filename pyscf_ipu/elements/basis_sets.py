@@ -25,6 +25,8 @@ Potential = list
 ALL_ELECTRON = 36
 """Up to krypton all electrons are computed, also where a set has a core potential."""
 MAX_L = 3
+FAR = 0.11
+"""1/Bohr^2: 6-31G* and def2-SVP have 0.17 and 0.13, def2-TZVP and 6-31+G* 0.095 and 0.044."""
 UNREADABLE = (KeyError, RuntimeError, ValueError, OSError, TypeError)
 """What PySCF raises where it has no table: also for a name that it takes for a file's."""
 _ALLOWED = (
@@ -67,6 +69,19 @@ def has_d(basis: str) -> bool:
         return highest(basis, "C") > 1
     except UnknownBasis:
         return False
+
+
+@functools.cache
+def reaches_far(basis: str) -> bool:
+    """Whether carbon has functions with exponents below `FAR`; False if there is no such set.
+
+    Those of neighbours are nearly dependent: the smallest eigenvalue of S is often below 1e-3.
+    """
+    try:
+        shells = basis_entry(supported_basis(basis), "C")
+    except UnknownBasis:
+        return False
+    return min(primitive[0] for shell in shells for primitive in shell[1:]) < FAR
 
 
 def highest(basis: str, symbol: str) -> int:

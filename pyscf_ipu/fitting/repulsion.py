@@ -14,11 +14,11 @@ from jax import Array, lax
 from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.columns import Columns, columns_of_change, columns_of_density
 from pyscf_ipu.fitting.neighbours import IntN, inverse, reordered
 from pyscf_ipu.fitting.operators import FittedProducts, FloatFP, Operators
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP
+from pyscf_ipu.numerics.columns import Columns, columns_of_change, columns_of_density
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.tiles import tile_dot
 

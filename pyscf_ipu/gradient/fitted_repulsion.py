@@ -18,7 +18,6 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.columns import BLOCK, columns_of_density
 from pyscf_ipu.fitting.operators import Root, density_rows, exchange_parts
 from pyscf_ipu.fitting.three_index import (
     Auxiliary,
@@ -40,8 +39,8 @@ from pyscf_ipu.gradient.electron_repulsion import (
 )
 from pyscf_ipu.integrals.electron_repulsion import EriSide, without_segments
 from pyscf_ipu.integrals.strips import StripData, pair_strips
-from pyscf_ipu.integrals.supermatrix import packed_indices
 from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN
+from pyscf_ipu.numerics.columns import BLOCK, columns_of_density
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout
@@ -114,44 +113,73 @@ def _weights(
     root = Root(metric(auxiliary, of))
     integrals = three_index(plan, strips, auxiliary, of=of)
     packed = density_rows(plan, density)
-    if not exchange:  # one vector to solve for, in place of a matrix
-        charge = root.applied(jnp.matmul(packed, integrals, precision="highest")[None])
-    else:
-        fit = root.applied(integrals)  # B over rows
-        charge = jnp.matmul(packed, fit, precision="highest")[None]
-    charge = root.applied(charge, transposed=True)[0]
+    charge = _fit(root, jnp.matmul(packed, integrals, precision="highest")[None])[0]
     three = coulomb * packed[:, None] * charge
     two = -0.5 * coulomb * charge[:, None] * charge
     if not exchange:
         return _Weights(three, two)
-    i, j = packed_indices(plan.layout.shape.n_ao)
-    c = root.applied(fit, transposed=True)[plan.row_of]  # [N, N, F]
-    z, y = _exchange_weights(c, density)
-    both = z[i, j] * np.where(i == j, 1.0, 2.0)[:, None]
-    return _Weights(
-        three.at[plan.row_of[i, j]].add(-0.5 * exchange * both),
-        two + 0.25 * exchange * y,
+    return _with_exchange(
+        _Weights(three, two), integrals, root, rows=plan.row_of, density=density, fraction=exchange
     )
 
 
-def _exchange_weights(
-    c: Float[Array, "N N F"], density: FloatNN
-) -> tuple[Float[Array, "N N F"], Float[Array, "F F"]]:
-    """Z_P = D C_P D, and tr(C_P Z_Q), from the columns of D, BLOCK at a time."""
-    n, _, f = c.shape
-    columns = columns_of_density(density)
+def _fit(root: Root, rows: FloatRF) -> FloatRF:
+    """Rows times (P|Q)^-1."""
+    return root.applied(root.applied(rows), transposed=True)
 
-    def block(i: Count, sums: tuple[Array, Array]) -> tuple[Array, Array]:
-        z, y = sums
-        vectors = lax.dynamic_slice_in_dim(columns.vectors, i * BLOCK, BLOCK, 1)
-        half = _product(vectors.T, c.reshape(n, n * f)).reshape(BLOCK, n, f)
-        other = jnp.matmul(jnp.broadcast_to(density, (BLOCK, n, n)), half, precision="highest")
-        z = z + _product(vectors, other.reshape(BLOCK, n * f)).reshape(n, n, f)
-        return z, y + _product(half.reshape(-1, f).T, other.reshape(-1, f))
 
-    blocks = (columns.count + BLOCK - 1) // BLOCK
-    start = jnp.zeros_like(c), jnp.zeros((f, f), c.dtype)
-    return lax.fori_loop(0, blocks, block, start)
+def _with_exchange(
+    weights: _Weights,
+    integrals: FloatRF,
+    root: Root,
+    rows: np.ndarray,
+    density: FloatNN,
+    fraction: float,
+) -> _Weights:
+    """Adds Z_P = D C_P D, and tr(C_P Z_Q), with C_P between the columns c_i of D.
+
+    Only c_i^T C_P c_j is ever fitted, BLOCK columns i and j at a time: C_P itself has as many
+    elements as there are AO pairs, which are far more.
+    """
+    n, f = density.shape[0], integrals.shape[1]
+    vectors, _, count = columns_of_density(density)
+    blocks = (count + BLOCK - 1) // BLOCK
+    pad = -n % BLOCK
+    some_rows = jnp.asarray(np.pad(rows, ((0, pad), (0, 0)), mode="edge"), np.int32)
+    some_rows = some_rows.reshape(-1, BLOCK, n)
+    by_row = jnp.pad(vectors, ((0, pad), (0, 0))).reshape(len(some_rows), BLOCK, -1)
+
+    def columns(block: Count) -> Float[Array, "N BLOCK"]:
+        return lax.dynamic_slice_in_dim(vectors, block * BLOCK, BLOCK, 1)
+
+    def i_block(block: Count, sums: _Weights) -> _Weights:
+        c = columns(block)
+
+        def with_columns(some: Array) -> Float[Array, "BLOCK BLOCK F"]:
+            return jnp.einsum("abf,bi->aif", integrals[some], c, precision="highest")
+
+        half = lax.map(with_columns, some_rows).reshape(-1, BLOCK * f)[:n]  # (a i|P)
+
+        def j_block(other: Count, inner: tuple[Array, Array]) -> tuple[Array, Array]:
+            w, y = inner
+            of_pairs = _product(columns(other).T, half).reshape(-1, f)
+            fitted = _fit(root, of_pairs)
+            w = w + _product(columns(other), fitted.reshape(BLOCK, -1))
+            return w, y + _product(fitted.T, fitted)
+
+        w, y = lax.fori_loop(0, blocks, j_block, (jnp.zeros_like(half), jnp.zeros_like(sums.two)))
+        w = w.reshape(n, BLOCK, f).transpose(1, 0, 2).reshape(BLOCK, -1)
+
+        def add(three: FloatRF, some: tuple[Array, Array]) -> tuple[FloatRF, None]:
+            places, by = some
+            of_block = lax.dynamic_slice_in_dim(by, block * BLOCK, BLOCK, 1)
+            z = _product(-0.5 * fraction * of_block, w).reshape(BLOCK, n, f)
+            return three.at[places].add(z), None
+
+        three, _ = lax.scan(add, sums.three, (some_rows, by_row))
+        return _Weights(three, sums.two + 0.25 * fraction * y)
+
+    return lax.fori_loop(0, blocks, i_block, weights)
 
 
 def _contracted(

@@ -22,6 +22,8 @@ from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matri
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.gradient.points.exchange_correlation import exchange_correlation_gradient
 from pyscf_ipu.gradient.points.nonlocal_slope import nonlocal_correlation_gradient
+from pyscf_ipu.grid.orbital_products import ORBITALS
+from pyscf_ipu.grid.xc_matrix import PORTABLE
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.kohn_sham.program import Program
@@ -53,7 +55,10 @@ def energy_gradient(
     mol, density, orbitals, levels = state
     xc = functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    atoms = gather_atoms(plan, tables, mol, dtype=settings.numerics.energy_dtype)
+    numerics = settings.numerics
+    atoms = gather_atoms(plan, tables, mol, dtype=numerics.result_dtype)
+    on_grid = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
+    products = ORBITALS if numerics.wide or xc.needs_tau else PORTABLE
     strips = pair_strips(atoms)
     weighted = energy_weighted_density(
         density, orbitals, levels, overlap=overlap_matrix(plan, strips)
@@ -71,12 +76,13 @@ def energy_gradient(
     ]
     low = atoms.nuclei.lo
     between = jax.grad(lambda hi: nuclear_repulsion(atoms.charge, Pair(hi, low)).value())
+    of_grid = exchange_correlation_gradient(on_grid, xc, density, products=products)
+    of_grid = of_grid + nonlocal_correlation_gradient(on_grid, xc, density, products=products)
     return (
         by_nuclei(atoms, by_strips)
         + on_nuclei
         + between(atoms.nuclei.hi)
-        + exchange_correlation_gradient(atoms, xc, density)
-        + nonlocal_correlation_gradient(atoms, xc, density)
+        + of_grid.astype(atoms.dtype)
     )
 
 
@@ -87,7 +93,7 @@ def gradients(shape: Shape, settings: Settings) -> Program:
 
 def empty_states(shape: Shape, settings: Settings, size: int) -> State:
     """A batch of `size`, to compile with."""
-    n, dtype = shape.n_ao, settings.numerics.energy_dtype
+    n, dtype = shape.n_ao, settings.numerics.result_dtype
     matrix, levels = cast(Array, np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
     return State(empty_batch(shape, settings, size), matrix, matrix, levels=cast(Array, levels))
 

@@ -16,11 +16,11 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from pyscf_ipu.codelets import codelet
+from pyscf_ipu.codelets.frozen import Constant
 from pyscf_ipu.elements.basis import to_functions
 from pyscf_ipu.elements.basis_sets import MAX_L
 from pyscf_ipu.grid.ao_values import ao_values
 from pyscf_ipu.numerics.arrays import FloatDNG, FloatG3, FloatTDNG, FloatTG
-from pyscf_ipu.numerics.frozen import Constant
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms, Shells
 from pyscf_ipu.shapes.layout import Layout

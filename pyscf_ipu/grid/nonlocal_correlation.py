@@ -65,11 +65,11 @@ def nonlocal_correlation(
 
     def matrix(ao: AoBlocks, weights: FloatTG, factors: FloatTVG) -> tuple[tuple[()], FloatNN]:
         del weights
-        half = products.potential(ao, factors * jnp.asarray([0.5, 1, 1, 1], factors.dtype)[:, None])
-        return (), half + half.T
+        halved = factors * jnp.asarray([0.5, 1, 1, 1], factors.dtype)[:, None]
+        return (), products.matrix(ao, halved, density.dtype)
 
     _, total = grid.each(matrix, of.factors)
-    return tile_total(two_product(of.energy, grid.weights)), total
+    return tile_total(two_product(of.energy, grid.weights)).astype(density.dtype), total
 
 
 def correlation_of(
@@ -77,8 +77,10 @@ def correlation_of(
 ) -> Correlation:
     """VV10 on all points."""
 
+    prepared = products.prepared(density, grid.weights.dtype, False)
+
     def densities(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[FloatTVG], Array]:
-        return (products.density(ao, density),), jnp.zeros((), weights.dtype)
+        return (products.moments(ao, prepared, False),), jnp.zeros((), weights.dtype)
 
     (moments,), _ = grid.each(densities)
     slope = jnp.moveaxis(moments[:, 1:], 1, 0).reshape(3, -1)
@@ -101,7 +103,8 @@ def correlation_of(
 
 def positions(places: Places, nuclei: FloatA3) -> FloatG3:
     """All points, Bohr."""
-    return (places.local + nuclei[jnp.asarray(places.owner)]).reshape(-1, 3)
+    centres = nuclei.astype(places.local.dtype)
+    return (places.local + centres[jnp.asarray(places.owner)]).reshape(-1, 3)
 
 
 def pair_sums(points: FloatG3, pairs: PointPairs) -> PairSums:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Float, Int
+from jax.typing import DTypeLike
+from jaxtyping import Float, Int, PyTree
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.ao_blocks import AoBlocks
@@ -45,26 +46,43 @@ from pyscf_ipu.xc.semilocal.functionals import Functional
 class GridProducts(NamedTuple):
     """The two steps that read all AO values, as a machine computes them."""
 
-    density: Callable[[AoBlocks, FloatNN], FloatTDG]
-    potential: Callable[[AoBlocks, FloatTDG], FloatNN]
-    kinetic_density: Callable[[AoBlocks, FloatNN], FloatTG]
-    kinetic_potential: Callable[[AoBlocks, FloatTG], FloatNN]
+    prepared: Callable[[FloatNN, DTypeLike, bool], PyTree]
+    """(density matrix, dtype on the grid, whether it is a change) -> what `moments` reads."""
+    moments: Callable[[AoBlocks, PyTree, bool], FloatTVG]
+    """Density and, for D = 4, its gradient; with True the kinetic energy density, too."""
+    matrix: Callable[[AoBlocks, FloatTVG, DTypeLike], FloatNN]
+    """The matrix, in a dtype, from a factor for each of the moments."""
 
-    def moments(self, functional: Functional, ao: AoBlocks, density: FloatNN) -> FloatTVG:
-        """Density, gradient and kinetic energy density, as far as a functional needs them."""
-        variables = self.density(ao, density)
-        if not functional.needs_tau:
+
+def by_density_matrix(
+    density: Callable[[AoBlocks, FloatNN], FloatTDG],
+    potential: Callable[[AoBlocks, FloatTDG], FloatNN],
+) -> GridProducts:
+    """Products with the density matrix itself; the kinetic energy density always in JAX.
+
+    Args:
+        density: density and gradient.
+        potential: half of the matrix from their factors.
+    """
+
+    def prepared(matrix: FloatNN, dtype: DTypeLike, change: bool) -> FloatNN:
+        del change
+        return matrix.astype(dtype)
+
+    def moments(ao: AoBlocks, matrix: FloatNN, tau: bool) -> FloatTVG:
+        variables = density(ao, matrix)
+        if not tau:
             return variables
-        return jnp.concatenate([variables, self.kinetic_density(ao, density)[:, None]], axis=1)
+        return jnp.concatenate([variables, xc_kinetic_density(ao, matrix)[:, None]], axis=1)
 
-    def matrix(self, functional: Functional, ao: AoBlocks, factors: FloatTVG) -> FloatNN:
-        """The matrix from a factor for each of the moments."""
-        if functional.needs_tau:
-            half = self.potential(ao, factors[:, :-1])
-            half = half + self.kinetic_potential(ao, factors[:, -1])
-        else:
-            half = self.potential(ao, factors)
-        return half + half.T
+    def matrix(ao: AoBlocks, factors: FloatTVG, dtype: DTypeLike) -> FloatNN:
+        planes = ao.values.shape[1]
+        half = potential(ao, factors[:, :planes])
+        if factors.shape[1] > planes:
+            half = half + xc_kinetic_potential(ao, factors[:, planes])
+        return (half + half.T).astype(dtype)
+
+    return GridProducts(prepared, moments, matrix)
 
 
 def exchange_correlation(
@@ -73,23 +91,28 @@ def exchange_correlation(
     density: FloatNN,
     products: GridProducts,
 ) -> tuple[Pair, FloatNN]:
-    """Semilocal energy (Hartree, a Pair) and its matrix dE/dD at a symmetric density matrix."""
+    """Semilocal energy (Hartree, a Pair) and its matrix dE/dD at a symmetric density matrix.
+
+    Both have the dtype of the density matrix; that of the grid may be a narrower one.
+    """
     if grid is None:
         zero = jnp.zeros((), density.dtype)
         return Pair(zero, zero), jnp.zeros_like(density)
 
+    prepared = products.prepared(density, grid.weights.dtype, False)
+
     def blocks(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[Array, Array], FloatNN]:
-        moments = products.moments(functional, ao, density)
+        moments = products.moments(ao, prepared, functional.needs_tau)
         tiles = range(weights.shape[0])
         points = (tile_put_sharded(moments, tiles), tile_put_sharded(weights, tiles))
         vertex = partial(xc_functional_vertex, functional)
         hi, lo, factors = tile_map(
             vertex, *points, name="xc_functional", together=True, shared=True
         )
-        return (hi.array, lo.array), products.matrix(functional, ao, factors.array)
+        return (hi.array, lo.array), products.matrix(ao, factors.array, density.dtype)
 
     energies, matrix = grid.each(blocks)
-    return tile_total(Pair(*energies)), matrix
+    return tile_total(Pair(*energies)).astype(density.dtype), matrix
 
 
 Vertex = Callable[..., Array]
@@ -99,32 +122,33 @@ Vertex = Callable[..., Array]
 def xc_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
     """The density on all points and, for D = 4, its gradient."""
     t, d, _, points = ao.values.shape
-    return _densities("xc_density", xc_density_vertex, ao, density=density, shape=(t, d, points))
+    shape = (t, d, points)
+    portable = _densities("xc_density", xc_density_vertex, ao.packed is not None)
+    return codelet("xc_density", portable, ao.values, *ao.listed(), density, shape=shape)
 
 
 def xc_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """Half of the matrix: sum_g ao_0 (sum_d factors_d ao_d)^T."""
-    return _matrices("xc_potential", xc_potential_vertex, ao, factors=factors)
+    n = ao.values.shape[2]
+    portable = _matrices("xc_potential", xc_potential_vertex, ao.packed is not None)
+    return codelet("xc_potential", portable, ao.values, *ao.listed(), factors, shape=(n, n))
 
 
 def xc_kinetic_density(ao: AoBlocks, density: FloatNN) -> FloatTG:
     """The kinetic energy density on all points; D = 4."""
-    t, _, _, points = ao.values.shape
-    return _densities(
-        "xc_kinetic_density", xc_kinetic_density_vertex, ao, density=density, shape=(t, points)
-    )
+    portable = _densities("xc_kinetic_density", xc_kinetic_density_vertex, ao.packed is not None)
+    return portable(ao.values, *map(jnp.asarray, ao.listed()), density)
 
 
 def xc_kinetic_potential(ao: AoBlocks, factors: FloatTG) -> FloatNN:
     """Half of what the kinetic energy density adds to the matrix:
     sum_g factors sum_d ao_d ao_d^T, d = 1, 2 and 3."""
-    return _matrices("xc_kinetic_potential", xc_kinetic_potential_vertex, ao, factors=factors)
+    portable = _matrices("xc_kinetic_potential", xc_kinetic_potential_vertex, ao.packed is not None)
+    return portable(ao.values, *map(jnp.asarray, ao.listed()), factors)
 
 
-def _densities(
-    name: str, vertex: Vertex, ao: AoBlocks, density: FloatNN, shape: tuple[int, ...]
-) -> Array:
-    """A codelet from AO values and the density matrix to the points of all blocks."""
+def _densities(name: str, vertex: Vertex, packed: bool) -> Callable[..., Array]:
+    """(AO values, their lists, density matrix) -> the points of all blocks."""
 
     def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, density: FloatNN) -> Array:
         return vertex(that_count(ao, count), density[aos][:, aos])
@@ -132,17 +156,16 @@ def _densities(
     def portable(values: FloatTDNG, *operands: Array) -> Array:
         *lists, density = operands
         tiles = range(values.shape[0])
-        own = [tile_put_sharded(x, tiles) for x in (values, *(lists if ao.packed else ()))]
+        own = [tile_put_sharded(x, tiles) for x in (values, *(lists if packed else ()))]
         all_of_it = tile_put_replicated(density, tiles)
-        form = of_packed if ao.packed else vertex
+        form = of_packed if packed else vertex
         return tile_map(form, *own, all_of_it, name=name, shared=True).array
 
-    return codelet(name, portable, ao.values, *ao.listed(), density, shape=shape)
+    return portable
 
 
-def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatNN:
-    """A codelet from AO values and factors at all points to a matrix over AOs."""
-    n = ao.values.shape[2]
+def _matrices(name: str, vertex: Vertex, packed: bool) -> Callable[..., FloatNN]:
+    """(AO values, their lists, factors at all points) -> a matrix over AOs."""
 
     def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, factors: Array) -> FloatNN:
         matrix = vertex(that_count(ao, count), factors)
@@ -151,12 +174,12 @@ def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatN
     def portable(values: FloatTDNG, *operands: Array) -> FloatNN:
         *lists, factors = operands
         tiles = range(values.shape[0])
-        arrays = (values, *(lists if ao.packed else ()), factors)
+        arrays = (values, *(lists if packed else ()), factors)
         own = [tile_put_sharded(x, tiles) for x in arrays]
-        form = of_packed if ao.packed else vertex
+        form = of_packed if packed else vertex
         return tile_map(form, *own, name=name, shared=True).array.sum(0)
 
-    return codelet(name, portable, ao.values, *ao.listed(), factors, shape=(n, n))
+    return portable
 
 
 def that_count(ao: FloatDNG, count: Count) -> FloatDNG:
@@ -237,7 +260,5 @@ def xc_kinetic_potential_vertex(ao: FloatDNG, factors: FloatG) -> FloatNN:
     return parts[0] + parts[1] + parts[2]
 
 
-PORTABLE = GridProducts(
-    xc_density, xc_potential, xc_kinetic_density, kinetic_potential=xc_kinetic_potential
-)
+PORTABLE = by_density_matrix(xc_density, xc_potential)
 """In JAX, and on a CPU native."""

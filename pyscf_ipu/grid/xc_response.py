@@ -12,7 +12,7 @@ from jax import Array
 
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.blocks import Grid
-from pyscf_ipu.grid.xc_matrix import PORTABLE, along, ingredients_of
+from pyscf_ipu.grid.xc_matrix import GridProducts, along, ingredients_of
 from pyscf_ipu.numerics.arrays import FloatG, FloatKG, FloatNN, FloatTG, FloatVG, Scalar
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
 from pyscf_ipu.xc.semilocal.functionals import Functional
@@ -20,7 +20,7 @@ from pyscf_ipu.xc.semilocal.variables import cbrt, density_cutoff
 
 
 def exchange_correlation_response(
-    functional: Functional, grid: Grid | None, density: FloatNN
+    functional: Functional, grid: Grid | None, density: FloatNN, products: GridProducts
 ) -> Callable[[FloatNN], FloatNN]:
     """The matrix's derivative at a density matrix: change of the density -> change of the matrix.
 
@@ -29,10 +29,12 @@ def exchange_correlation_response(
     if grid is None:
         return jnp.zeros_like
     no_matrix = jnp.zeros((), density.dtype)
+    dtype = grid.weights.dtype
+    prepared = products.prepared(density, dtype, False)
 
     def at_density(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[Array, Array], Scalar]:
         tiles = range(weights.shape[0])
-        moments = tile_put_sharded(PORTABLE.moments(functional, ao, density), tiles)
+        moments = tile_put_sharded(products.moments(ao, prepared, functional.needs_tau), tiles)
         kernel_of = partial(xc_kernel_vertex, functional)
         volume = tile_put_sharded(weights, tiles)
         kernel = tile_map(kernel_of, moments, volume, name="xc_kernel", together=True, shared=True)
@@ -41,13 +43,15 @@ def exchange_correlation_response(
     known, _ = grid.each(at_density)
 
     def response(change: FloatNN) -> FloatNN:
+        moved = products.prepared(change, dtype, True)
+
         def along_change(ao: AoBlocks, weights: FloatTG, *known: Array) -> tuple[tuple, FloatNN]:
             tiles = range(weights.shape[0])
-            rows = (*known, PORTABLE.moments(functional, ao, change))
+            rows = (*known, products.moments(ao, moved, functional.needs_tau))
             vertex = partial(xc_response_vertex, functional)
             arrays = [tile_put_sharded(x, tiles) for x in rows]
             factors = tile_map(vertex, *arrays, name="xc_response", together=True, shared=True)
-            return (), PORTABLE.matrix(functional, ao, factors.array)
+            return (), products.matrix(ao, factors.array, change.dtype)
 
         return grid.each(along_change, *known)[1]
 

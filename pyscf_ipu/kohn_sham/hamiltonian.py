@@ -1,7 +1,7 @@
 """One molecule made ready for the SCF: everything that depends on the geometry, computed once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -131,7 +131,9 @@ class Hamiltonian:
 
         That of VV10 is left out, as in PySCF: it is small, and costs as much as VV10.
         """
-        xc = exchange_correlation_response(self.functional, self.grid, density)
+        xc = exchange_correlation_response(
+            self.functional, self.grid, density, products=self.grid_products
+        )
         repulsion = of_change(self.repulsion)
 
         def change_of_fock(change: FloatNN) -> FloatNN:
@@ -153,7 +155,11 @@ def _with_semilocal(terms: EnergyTerms, energy: Pair) -> EnergyTerms:
 
 
 def hamiltonian(
-    atoms: Atoms, functional: Functional, machine: Machine = HOST, coarse: bool = False
+    atoms: Atoms,
+    functional: Functional,
+    machine: Machine = HOST,
+    coarse: bool = False,
+    on_grid: Atoms | None = None,
 ) -> Hamiltonian:
     """All integrals of one molecule, in the dtype of its atoms.
 
@@ -162,6 +168,7 @@ def hamiltonian(
         functional: for exchange and correlation.
         machine: its algorithms.
         coarse: whether most cycles of an SCF are to do with few points of the grid.
+        on_grid: the molecule in the dtype of the grid; None: that of `atoms`.
     """
     n = atoms.layout.shape.n_ao
     padded = _padded(atoms)
@@ -171,13 +178,6 @@ def hamiltonian(
         one = _packed(atoms, one_electron(atoms, strips, machine.attraction))
     with jax.named_scope("eri"):
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
-    with jax.named_scope("grid"):
-        cut = {"blocks": machine.grid_tiles, "parts": machine.grid_parts}
-        grid = grid_blocks(atoms, functional, **cut)
-        few = atoms.on_grid("coarse") if coarse else None
-        few_points = None if few is None else grid_blocks(few, functional, **cut)
-        side = atoms.on_grid("vv10")
-        pairs_grid = None if side is None else grid_blocks(side, functional.of_gradient, **cut)
     with jax.named_scope("one_electron"):
         overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
         overlap_pair = Pair(overlap, unpack(one.overlap.lo, n))
@@ -186,14 +186,32 @@ def hamiltonian(
         overlap_pair,
         one,
         repulsion=repulsion,
-        grid=grid,
-        coarse=few_points,
-        pairs_grid=pairs_grid,
+        **_grids(on_grid or atoms, functional, machine, coarse=coarse),
         nuclei=atoms.nuclei.value(),
         grid_products=machine.grid_products,
         padded=padded,
         nuclear=nuclear_repulsion(atoms.charge, atoms.nuclei),
     )
+
+
+def on_grid_of(atoms: Atoms, problem: Hamiltonian, machine: Machine) -> Hamiltonian:
+    """A molecule made ready, with another grid: in the dtype of these atoms."""
+    return replace(problem, **_grids(atoms, problem.functional, machine, coarse=False))
+
+
+@jax.named_scope("grid")
+def _grids(
+    atoms: Atoms, functional: Functional, machine: Machine, coarse: bool
+) -> dict[str, Grid | None]:
+    """All points, few points, and those of VV10's pairs, as far as they are needed."""
+    blocks = partial(grid_blocks, blocks=machine.grid_tiles, parts=machine.grid_parts)
+    few = atoms.on_grid("coarse") if coarse else None
+    side = atoms.on_grid("vv10")
+    return {
+        "grid": blocks(atoms, functional),
+        "coarse": None if few is None else blocks(few, functional),
+        "pairs_grid": None if side is None else blocks(side, functional.of_gradient),
+    }
 
 
 def _padded(atoms: Atoms) -> Bool[Array, " N"]:

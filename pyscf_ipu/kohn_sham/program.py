@@ -1,6 +1,7 @@
 """The compiled function of a shape: conformers in, energies out, no host round trip."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -11,14 +12,21 @@ from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.grid.orbital_products import ORBITALS
+from pyscf_ipu.grid.xc_matrix import PORTABLE
 from pyscf_ipu.kohn_sham.fitted import fitted
-from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
+from pyscf_ipu.kohn_sham.hamiltonian import (
+    EnergyTerms,
+    Hamiltonian,
+    guess_density,
+    hamiltonian,
+    on_grid_of,
+)
 from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
-from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.numerics.precision import PRECISIONS, Precision
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.algebra import Algebra
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.lowest.starts import Start, scf, small_gap
@@ -32,6 +40,7 @@ from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.semilocal.functionals import Functional
 
 
 class Solution(NamedTuple):
@@ -83,37 +92,50 @@ def restricted_kohn_sham(
     remaining error enters squared, but only if the density is idempotent.  Where the overlap has
     smaller eigenvalues than `scf_dtype` can hold, this evaluation becomes an SCF.
     """
-    numerics, xc = settings.numerics, functional(settings.xc)
+    numerics, xc = settings.numerics_of(machine.has_float64), functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    machine = fitted(machine, shape, settings, reference=guess_density)
-    atoms = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
-    problem = hamiltonian(atoms, xc, machine, coarse=machine.branches)
-    drop_below = 0.0 if numerics.refines else numerics.drop_below
+    machine = fitted(_on_grid(machine, numerics, xc), shape, settings, reference=guess_density)
+    gathered = partial(gather_atoms, plan, tables, mol)
+    atoms, on_grid = gathered(numerics.matrix_dtype), gathered(numerics.scf_dtype)
+    problem = hamiltonian(atoms, xc, machine, coarse=machine.branches, on_grid=on_grid)
+    drop_below = 0.0 if numerics.refines and not numerics.wide else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     gap = small_gap(xc.exchange) if machine.other_starts else 0.0
     how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
-    start = Start(guess_density(atoms), mol.n_occupied, mol.aids, cycling=how)
-    algebra = machine.algebra
-    lowest = _solve(problem, basis, start, settings=settings, algebra=algebra, stability=stability)
+    aids = mol.aids.astype(numerics.matrix_dtype)
+    start = Start(guess_density(atoms), mol.n_occupied, aids, cycling=how)
+    lowest = _solve(problem, basis, start, settings=settings, machine=machine, stability=stability)
     run = lowest.run
     if numerics.refines:
-        wide = machine
-        if not machine.has_float64:
-            wide = fitted(HOST, shape, settings, reference=guess_density)
-        atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
-        problem = hamiltonian(atoms, xc, wide)
-        basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
-        guess = guess_density(atoms)
+        atoms = gathered(numerics.energy_dtype)
+        if numerics.wide:
+            problem = on_grid_of(atoms, problem, machine)
+        else:
+            problem = hamiltonian(atoms, xc, _wide_machine(machine, shape, settings))
+            basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         aids = mol.aids.astype(numerics.energy_dtype)
-        run = _evaluate(
-            problem, basis, run, start=Start(guess, mol.n_occupied, aids), settings=settings
-        )
+        start = Start(guess_density(atoms), mol.n_occupied, aids)
+        run = _evaluate(problem, basis, run, start=start, settings=settings)
     terms = run.terms
-    if machine.idempotent and numerics.energy_dtype == np.float32:
+    if machine.idempotent and numerics.energy_dtype == np.float32 and not numerics.wide:
         # A density that is far from its end need not be that of any orbitals.
         terms = jax.tree.map(partial(jnp.where, run.converged), of_idempotent(problem, run), terms)
     lowest = lowest._replace(run=run._replace(terms=terms))
     return _solution(lowest, problem, atoms, basis=basis)
+
+
+def _on_grid(machine: Machine, numerics: Precision, xc: Functional) -> Machine:
+    """The machine with the density by its orbitals where there are few of them beside the AOs."""
+    if (numerics.wide or xc.needs_tau) and machine.grid_products is PORTABLE:
+        return replace(machine, grid_products=ORBITALS)
+    return machine
+
+
+def _wide_machine(machine: Machine, shape: Shape, settings: Settings) -> Machine:
+    """The machine for an evaluation in float64."""
+    return (
+        machine if machine.has_float64 else fitted(HOST, shape, settings, reference=guess_density)
+    )
 
 
 def _solve(
@@ -121,17 +143,18 @@ def _solve(
     basis: Orthonormal,
     start: Start,
     settings: Settings,
-    algebra: Algebra,
+    machine: Machine,
     stability: bool,
 ) -> Lowest:
     """The SCF, with `stability` followed along its instabilities."""
+    numerics, algebra = settings.numerics_of(machine.has_float64), machine.algebra
     if stability:
         return lowest_scf(
             problem,
             basis,
             start,
             max_cycles=settings.max_cycles,
-            tolerance=settings.numerics,
+            tolerance=numerics,
             algebra=algebra,
         )
     run = scf(
@@ -139,7 +162,7 @@ def _solve(
         basis,
         start,
         max_cycles=settings.fixed_cycles or settings.max_cycles,
-        tolerance=settings.numerics,
+        tolerance=numerics,
         algebra=algebra,
     )
     return Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
@@ -178,7 +201,7 @@ def _evaluate(
 
     That density, not the one of its orbitals: these are one plain step further, which is a step
     back where the field answers strongly to a change of the density.  So it is the one cycle of a
-    loop, which goes on only if the overlap has an eigenvalue below `least_overlap`: then from this
+    loop, which goes on only if the overlap has too small an eigenvalue: then from this
     density if it has converged, else from the guess.
 
     Args:

@@ -5,10 +5,8 @@ from jax import Array
 
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import (
-    GridProducts,
+    by_density_matrix,
     xc_density,
-    xc_kinetic_density,
-    xc_kinetic_potential,
     xc_potential,
 )
 from pyscf_ipu.integrals.electron_repulsion import EriSide, class_blocks, eri_side
@@ -68,9 +66,7 @@ def potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     return xc_potential(ao, factors)
 
 
-PRODUCTS = GridProducts(
-    density, potential, xc_kinetic_density, kinetic_potential=xc_kinetic_potential
-)
+PRODUCTS = by_density_matrix(density, potential)
 """The kinetic energy density, by XLA in either precision."""
 
 GPU = Machine(gpu_repulsion, library_eigh, grid_products=PRODUCTS)

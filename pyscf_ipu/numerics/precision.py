@@ -41,8 +41,21 @@ class Precision:
     between atoms; far below, it moves levels."""
     drop_below: float = 0.0
     """Eigenvectors of the overlap with an eigenvalue up to this are left out, in `energy_dtype`."""
+    wide: bool = False
+    """Whether the iterations have their matrices and integrals in float64, and only AOs, densities
+    and potentials on the grid in `scf_dtype`."""
     fits: bool = False
     """Whether programs fit densities, for which they compute some steps in float64."""
+
+    @property
+    def matrix_dtype(self) -> type:
+        """Dtype of integrals over AOs, Fock matrices and orbitals of the iterations."""
+        return np.float64 if self.wide else self.scf_dtype
+
+    @property
+    def result_dtype(self) -> type:
+        """Dtype of densities and orbitals that a program returns."""
+        return np.float64 if self.wide else self.energy_dtype
 
     @property
     def refines(self) -> bool:
@@ -60,7 +73,7 @@ class Precision:
     @property
     def wants64(self) -> bool:
         """Whether a program of this precision has arrays in float64."""
-        return self.fits or np.float64 in (self.scf_dtype, self.energy_dtype)
+        return self.fits or self.wide or np.float64 in (self.scf_dtype, self.energy_dtype)
 
 
 LEAST_OVERLAP_FLOAT32 = 3e-4
@@ -74,6 +87,9 @@ aug-cc-pVDZ (4.7e-4) had charges 2.6e-3 e off with the limit of float32."""
 DROP_BELOW = 1e-6
 """PySCF's own limit, `scf.hf.overlap_zero_eigenvalue_threshold`.  In float32 nothing is left out:
 PySCF without the vectors up to 3e-4 gets charges 0.2 e, energies 2 meV and gaps 50 meV off."""
+
+WIDE_COMMUTATOR, WIDE_FLOOR = 2e-5, 5e-5
+"""Hartree, of a Fock matrix in float64 whose XC part comes from a grid in float32."""
 
 _FLOAT32 = Precision(
     "float32",
@@ -105,6 +121,20 @@ PRECISIONS: dict[str, Precision] = {p.name: p for p in (_FLOAT32, _MIXED, _FLOAT
 ACCURACIES = {"energy": 5.0, "orbitals": 1.0, "properties": 1.0}
 """Times the threshold of the commutator, by what is to be right.  The energy's error is of second
 order in it, that of the orbitals' levels and of the density of first order."""
+
+
+def widened(precision: Precision) -> Precision:
+    """The precision for nearly dependent AOs: all matrices in float64, and only the grid is not."""
+    if precision.scf_dtype == np.float64:
+        return precision
+    return replace(
+        precision,
+        wide=True,
+        commutator=WIDE_COMMUTATOR,
+        rounding_floor=WIDE_FLOOR,
+        least_overlap=DROP_BELOW,
+        drop_below=DROP_BELOW,
+    )
 
 
 def for_accuracy(precision: Precision, accuracy: str) -> Precision:

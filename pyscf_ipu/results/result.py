@@ -10,6 +10,7 @@ from jaxtyping import PyTree
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
 from pyscf_ipu.kohn_sham.program import Solution
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import to_float64
 from pyscf_ipu.results.analysed import Analysed
 from pyscf_ipu.settings import Settings
@@ -132,17 +133,19 @@ def from_solution(
     mol: Molecule,
     shape: Shape,
     settings: Settings,
-    orbitals: bool,
+    numerics: Precision,
     stability: bool,
 ) -> MoleculeResult:
     """One molecule's result: words added up in float64, no padding, AOs in PySCF's order.
+
+    It has mo_coeff and density_matrix if the program's orbitals are there.
 
     Args:
         computed: what the programs of energies and, unless None, gradients gave.
         mol: the molecule.
         shape: its shape.
         settings: the level of theory; its dispersion is added here.
-        orbitals: whether to give mo_coeff and density_matrix.
+        numerics: those of the machine that computed it.
         stability: whether the program followed instabilities.
     """
     out, gradient = computed
@@ -150,13 +153,11 @@ def from_solution(
     n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
     occupied = mol.n_occupied(settings.basis)
-    status = _status(out, settings, np.append(mo_energy, terms))
+    status = _status(out, numerics, np.append(mo_energy, terms))
     converged = status == "converged"
-    # Coordinates were centred; a charged molecule's dipole moment notices.
-    dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
     added = _on_host(computed, mol, shape, settings=settings)
-    order = conformer.ao_order(mol, shape, settings) if orbitals else None
+    order = conformer.ao_order(mol, shape, settings) if out.orbitals.size else None
     coefficients, density = _matrices(out, order, n_kept)
     homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
     row = MoleculeResult(
@@ -164,7 +165,7 @@ def from_solution(
         homo=homo,
         lumo=lumo,
         gap=lumo - homo,
-        dipole=dipole,
+        dipole=_dipole(out, mol),
         converged=np.bool_(converged),
         cycles=np.int64(out.cycles),
         commutator_norm=np.float64(out.commutator),
@@ -187,6 +188,11 @@ def from_solution(
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _dipole(out: Solution, mol: Molecule) -> np.ndarray:
+    """The dipole moment; coordinates were centred, which that of a charged molecule notices."""
+    return np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
 
 
 def _of_the_run(out: Solution, dispersion: float, has_gap: bool) -> dict[str, PyTree]:
@@ -257,11 +263,11 @@ def _history(
     return {name: values[:cycles] for name, values in record.items()}
 
 
-def _status(out: Solution, settings: Settings, numbers: np.ndarray) -> str:
+def _status(out: Solution, numerics: Precision, numbers: np.ndarray) -> str:
     """The status of a molecule that was computed, with these energies."""
     if not np.isfinite(numbers).all():
         return "nan"
-    if not settings.numerics.holds(float(out.overlap_smallest)):
+    if not numerics.holds(float(out.overlap_smallest)):
         return ILL_CONDITIONED
     return "converged" if out.converged else "not_converged"
 

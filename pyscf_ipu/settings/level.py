@@ -340,10 +340,17 @@ class Settings:
     @property
     def numerics(self) -> Precision:
         """The dtypes and thresholds of precision and accuracy; a fit is always made in float64."""
-        from pyscf_ipu.numerics.precision import PRECISIONS, for_accuracy
+        return self.numerics_of(has_float64=True)
 
-        precision = for_accuracy(PRECISIONS[self.precision], self.accuracy)
-        return replace(precision, fits=self.jk != "exact")
+    def numerics_of(self, has_float64: bool) -> Precision:
+        """The `numerics` of a machine with float64, or of one without."""
+        from pyscf_ipu.elements.basis_sets import reaches_far
+        from pyscf_ipu.numerics.precision import PRECISIONS, for_accuracy, widened
+
+        precision = PRECISIONS[self.precision]
+        if has_float64 and reaches_far(self.basis):
+            precision = widened(precision)
+        return replace(for_accuracy(precision, self.accuracy), fits=self.jk != "exact")
 
 
 def _in_words(size: int | tuple[int, int]) -> str:

@@ -47,6 +47,8 @@ class Platform:
     """The level as it computes it; raises UsageError for one that it cannot."""
     only_energies: str = ""
     """Why it neither makes forces nor follows instabilities; empty if it does."""
+    has_float64: bool = True
+    """Whether its machine has; see `Settings.numerics_of`."""
     has_prices: bool = False
     """Whether results have the price of their own runs."""
     refuses: Callable[[Shape], str] = lambda shape: ""

@@ -49,10 +49,10 @@ def rks_core(
         UsageError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
     """
     settings = usable(settings)
-    numerics = settings.numerics
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol, coarse)
     how = machine(shape) if machine else HOST
+    numerics = settings.numerics_of(how.has_float64)
     if not how.branches:
         settings = replace(settings, first_cycles="full")
     if settings.form(shape.n_ao) == "ri" and not how.has_float64 and not numerics.refines:

@@ -21,6 +21,7 @@ from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.results.result import MoleculeResult, from_solution
 from pyscf_ipu.scf.convergence import PLAIN, Convergence
 from pyscf_ipu.settings import Settings, usable
@@ -105,6 +106,11 @@ class Solver:
         """The machine that computes a call that is made now."""
         return self.machine or platform()
 
+    @property
+    def numerics(self) -> Precision:
+        """The dtypes and thresholds of the machine that computes a call that is made now."""
+        return self.settings.numerics_of(self.platform.has_float64)
+
     def shape(self, mol: Molecule, coarse: bool = False) -> Shape:
         """The bucket of a molecule.
 
@@ -130,7 +136,7 @@ class Solver:
             raise InvalidMolecule(why)
         if level.form(shape.n_ao) == "ri":
             check_auxiliary(mol.numbers, level)
-        elif level.numerics.scf_dtype == np.float32 and shape.n_ao > MOST_AOS:
+        elif level.numerics.matrix_dtype == np.float32 and shape.n_ao > MOST_AOS:
             raise TooLarge(
                 f"too large: {shape.n_ao} AOs, and exact integrals in {level.precision} take at "
                 f"most {MOST_AOS}: use jk='ri', or precision='float64'"
@@ -244,7 +250,7 @@ class Solver:
                 warn_if_missing()
             start = time.perf_counter()
             driver = self.platform.driver(make(shape, self._computed))
-            with plain_jax(), self.settings.numerics.scope():
+            with plain_jax(), self.numerics.scope():
                 tables = shapes_tables.shape_tables(shape, self._computed)
                 example = empty(shape, self._computed, size)
                 of = f"{self.platform.name} {name}".lstrip()
@@ -293,7 +299,7 @@ class Solver:
             self.compile_gradient(shape, len(mols))
         self.compile(shape, stability, len(mols))
         batch = conformer.batch(mols, shape, self.settings, size=size, convergence=convergence)
-        with plain_jax(), self.settings.numerics.scope():
+        with plain_jax(), self.numerics.scope():
             count = np.int32(len(mols))
             programs = self._lowest if stability else self._programs
             out = programs[shape, size](self._tables[shape], batch, count)
@@ -309,12 +315,10 @@ class Solver:
                 out = out._replace(orbitals=empty, density=out.density if keeps else empty)
             out = jax.device_get(out)
 
-        def row(b: int) -> PyTree:
-            return jax.tree.map(itemgetter(b), (out, gradient))
+        level = {"settings": self.settings, "numerics": self.numerics}
 
-        return [
-            from_solution(
-                row(b), mol, shape, settings=self.settings, orbitals=orbitals, stability=stability
-            )
-            for b, mol in enumerate(mols)
-        ]
+        def result(b: int, mol: Molecule) -> MoleculeResult:
+            row = jax.tree.map(itemgetter(b), (out, gradient))
+            return from_solution(row, mol, shape, **level, stability=stability)
+
+        return [result(b, mol) for b, mol in enumerate(mols)]

@@ -19,8 +19,8 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
 from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.codelets.frozen import Frozen
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands
-from pyscf_ipu.numerics.frozen import Frozen
 
 WORKERS = 6
 """Workers of a tile of an IPU: this many vertices keep a tile busy."""

@@ -13,14 +13,10 @@ namespace pyscf_ipu::ISA {
 constexpr int kRows = 6;
 constexpr int kColumns = VECTOR_BYTES == 64 ? 4 : 2;
 
-// sums[r][c] = sum_k a(r, k) b[k][c], n terms; b(k) is where row k of b starts.
+// sums[r][c] += sum_k a(r, k) b[k][c], n terms; b(k) is where row k of b starts.
 template <class T, int kR, int kC, class A, class B>
-inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
-                                                    Vec<T> (&sums)[kR][kC]) {
-#pragma GCC unroll 16
-  for (int r = 0; r < kR; ++r)
-#pragma GCC unroll 4
-    for (int c = 0; c < kC; ++c) sums[r][c] = Vec<T>{};
+inline __attribute__((always_inline)) void add_product(A a, B b, std::int64_t n,
+                                                       Vec<T> (&sums)[kR][kC]) {
   for (std::int64_t k = 0; k < n; ++k) {
     const T* from = b(k);
     Vec<T> row[kC];
@@ -33,6 +29,17 @@ inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
       for (int c = 0; c < kC; ++c) sums[r][c] += factor * row[c];
     }
   }
+}
+
+// The same from zero on.
+template <class T, int kR, int kC, class A, class B>
+inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
+                                                    Vec<T> (&sums)[kR][kC]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kR; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < kC; ++c) sums[r][c] = Vec<T>{};
+  add_product<T, kR, kC>(a, b, n, sums);
 }
 
 // Calls f with a constant: the number itself, 1 or more, or kMost if it is larger.

@@ -30,8 +30,8 @@ Kernels<T> table() {
           fitting_integrals<T>,   fitting_gradient<T>,    fitting_solution<T>,    fitting_repulsion<T>,
           eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
           becke_weights<T>,       becke_gradient<T>,      nonlocal_pairs<T>,      nonlocal_gradient<T>,
-          ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
-          xc_kinetic_density<T>,  xc_kinetic_potential<T>, xc_gradient<T>,
+          ao_values<T>,           packed_ao_values<T>,    xc_density<T>,          xc_potential<T, T>,
+          xc_potential<T, double>, xc_moments<T>,         xc_gradient<T>,
           compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};
 }
 

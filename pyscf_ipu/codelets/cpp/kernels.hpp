@@ -152,10 +152,13 @@ struct AoBlocks {
   const T* values;
   const std::int32_t *aos, *count;
   std::int64_t tiles, tile, planes, n, points;
-  // Plane d alone.
-  AoBlocks only(std::int64_t d) const {
-    return {values + d * n * points, aos, count, tiles, tile, 1, n, points};
-  }
+};
+
+// D = sum_o s_o c_o c_o^T over the first `count` columns of vectors[N, width].
+template <class T>
+struct DensityColumns {
+  const T *vectors, *signs;
+  std::int64_t width, count;
 };
 
 // The semilocal energy's derivative by the nuclei: factors[T, moments, Gb] are its derivatives by the
@@ -164,7 +167,8 @@ template <class T>
 struct XcGradientProblem {
   AoProblem<T> at;
   AoBlocks<T> ao;
-  const T *factors, *density;
+  const T *factors, *density;  // [N, N], or null
+  DensityColumns<T> columns;   // in its place
   std::int64_t moments, atoms;
 };
 
@@ -254,11 +258,13 @@ struct Kernels {
                            std::int32_t* aos, std::int32_t* count);
   // out[T, D, Gb] from density[N, N].
   void (*xc_density)(const AoBlocks<T>& ao, const T* density, T* out);
-  // out[N, N] from factors[T, D, Gb].
-  void (*xc_potential)(const AoBlocks<T>& ao, const T* factors, T* out);
-  // The same from the gradients: out[T, Gb] from density, out[N, N] from factors[T, Gb].
-  void (*xc_kinetic_density)(const AoBlocks<T>& ao, const T* density, T* out);
-  void (*xc_kinetic_potential)(const AoBlocks<T>& ao, const T* factors, T* out);
+  // out[N, N] from factors[T, moments, Gb], in the working precision or in double.
+  void (*xc_potential)(const AoBlocks<T>& ao, const T* factors, std::int64_t moments, T* out);
+  void (*wide_xc_potential)(const AoBlocks<T>& ao, const T* factors, std::int64_t moments,
+                            double* out);
+  // out[T, moments, Gb]: density, gradient and kinetic energy density, as far as they are wanted.
+  void (*xc_moments)(const AoBlocks<T>& ao, const DensityColumns<T>& density, std::int64_t moments,
+                     T* out);
   // out[A, 3]; see gradient/points/exchange_correlation.py.
   void (*xc_gradient)(const XcGradientProblem<T>& problem, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.

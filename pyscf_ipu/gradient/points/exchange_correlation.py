@@ -19,29 +19,41 @@ from pyscf_ipu.grid.ao_blocks import AoBlocks, Packed, ao_operands, split_shells
 from pyscf_ipu.grid.ao_values import ao_rows, stacked_ao_values
 from pyscf_ipu.grid.becke import Cells
 from pyscf_ipu.grid.blocks import Places, grid_blocks
-from pyscf_ipu.grid.xc_matrix import PORTABLE, ingredients_of, moments_of, that_count
+from pyscf_ipu.grid.xc_matrix import (
+    PORTABLE,
+    GridProducts,
+    ingredients_of,
+    moments_of,
+    that_count,
+)
 from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG, FloatNN, FloatTG, FloatTVG, FloatVG
+from pyscf_ipu.numerics.columns import Columns
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.xc.semilocal.functionals import Functional
 
+WHOLE = -1
+"""In place of a number of columns: they are the density matrix itself."""
+
 
 def exchange_correlation_gradient(
-    atoms: Atoms, functional: Functional, density: FloatNN
+    atoms: Atoms, functional: Functional, density: FloatNN, products: GridProducts = PORTABLE
 ) -> FloatA3:
     """Derivative of the semilocal energy with respect to the nuclei, at a fixed density matrix."""
     grid = grid_blocks(atoms, functional)
     if grid is None:
         return jnp.zeros_like(atoms.nuclei.hi)
 
+    prepared = products.prepared(density, atoms.dtype, False)
+
     def at_fixed_weights(
         ao: AoBlocks, weights: FloatTG, *places: Array
     ) -> tuple[tuple[FloatTG], FloatA3]:
-        moments = PORTABLE.moments(functional, ao, density)
+        moments = products.moments(ao, prepared, functional.needs_tau)
         energy, factors = jax.vmap(partial(points_vertex, functional))(moments, weights)
         by_nuclei = points_gradient(
-            atoms, functional, ao, places=Places(*places), factors=factors, density=density
+            atoms, functional, ao, places=Places(*places), factors=factors, density=prepared
         )
         return (energy,), by_nuclei
 
@@ -76,7 +88,7 @@ def points_gradient(
     ao: AoBlocks,
     places: Places,
     factors: FloatTVG,
-    density: FloatNN,
+    density: FloatNN | Columns,
 ) -> FloatA3:
     """The derivative by the nuclei at fixed weights.
 
@@ -86,15 +98,22 @@ def points_gradient(
         ao: all AOs that count on the blocks.
         places: of the blocks' points.
         factors: the energy's derivatives by the moments.
-        density: the density matrix.
+        density: the density matrix, or its columns.
     """
+    if not isinstance(density, Columns):
+        whole = jnp.full((), WHOLE, jnp.int32)
+        density = Columns(density, jnp.ones(density.shape[1], density.dtype), whole)
     operands, _, attributes = ao_operands(
         atoms, places.local, places.owner, gradient=functional.needs_gradient
     )
 
     def portable(*operands: Array) -> FloatA3:
-        *at, values, aos, count, factors, density = operands
-        ao = AoBlocks(values, Packed(aos, count))
+        *at, values, aos, live, factors, vectors, signs, count = operands
+        ao = AoBlocks(values, Packed(aos, live))
+        counted = jnp.arange(len(signs), dtype=jnp.int32) < count
+        few = jnp.where(counted, vectors, 0.0)
+        of_columns = jnp.matmul(few * signs, few.T, precision="highest")
+        density = jnp.where(count == WHOLE, vectors[:, : len(few)], of_columns)
         return gradient_of_blocks(
             atoms.layout, functional, at, ao=ao, factors=factors, density=density
         )
@@ -102,7 +121,7 @@ def points_gradient(
     return codelet(
         "xc_gradient",
         portable,
-        *(*operands, ao.values, *ao.listed(), factors, density),
+        *(*operands, ao.values, *ao.listed(), factors, *density),
         shape=atoms.nuclei.hi.shape,
         **attributes,
     )

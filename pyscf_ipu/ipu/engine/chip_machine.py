@@ -69,6 +69,7 @@ def machine(chip: Target | str = "bow", run_vertices: bool = False) -> Platform:
         name=f"{target!r}{' vertices' * run_vertices}",
         level=_level,
         only_energies=ENERGIES,
+        has_float64=False,
         has_prices=True,
         refuses=_refuses,
     )

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from oracle import NATIVE, native_and_portable
 
-from pyscf_ipu.fitting.columns import Columns
 from pyscf_ipu.fitting.operators import FittedProducts, solution
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
+from pyscf_ipu.numerics.columns import Columns
 
 pytestmark = NATIVE
 

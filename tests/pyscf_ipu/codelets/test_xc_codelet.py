@@ -1,5 +1,7 @@
 """The native codelets of the exchange-correlation matrix against their portable vertices."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,16 +9,14 @@ import pytest
 from oracle import NATIVE
 
 from pyscf_ipu.grid.ao_blocks import AoBlocks, pack
+from pyscf_ipu.grid.orbital_products import ORBITALS
 from pyscf_ipu.grid.xc_matrix import (
     xc_density,
     xc_density_vertex,
-    xc_kinetic_density,
-    xc_kinetic_density_vertex,
-    xc_kinetic_potential,
-    xc_kinetic_potential_vertex,
     xc_potential,
     xc_potential_vertex,
 )
+from pyscf_ipu.numerics.columns import Columns
 
 pytestmark = NATIVE
 
@@ -36,7 +36,7 @@ def arrays(size, planes, dtype):
 
 
 def run(function, *args):
-    with jax.enable_x64(args[-1].dtype == np.float64):
+    with jax.enable_x64(jax.tree.leaves(args)[-1].dtype == np.float64):
         return np.asarray(jax.jit(function)(*jax.tree.map(jnp.asarray, args)))
 
 
@@ -75,29 +75,87 @@ def test_potential(size, planes, dtype):
     check(native, exact, run(jax.vmap(xc_potential_vertex), ao, factors).sum(0), dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", SIZES)
-def test_kinetic_energy_density(size, dtype):
-    ao, density, _ = arrays(size, 4, dtype)
-    native = run(xc_kinetic_density, whole(ao), density)
-    slopes = ao[:, 1:].astype(np.float64)
-    exact = 0.5 * np.einsum("ij,tdjg,tdig->tg", density.astype(np.float64), slopes, slopes)
-    check(native, exact, run(jax.vmap(xc_kinetic_density_vertex, (0, None)), ao, density), dtype)
+def columns(n, dtype):
+    """Columns of a density with signs, the last two of which do not count; and the density."""
+    rng = np.random.default_rng(n)
+    width = n // 2 + 5
+    vectors, signs = rng.normal(size=(n, width)), rng.choice([-1.0, 1.0], width)
+    count = width - 2
+    density = (vectors * signs)[:, :count] @ vectors[:, :count].T
+    return Columns(vectors.astype(dtype), signs.astype(dtype), np.int32(count)), density
+
+
+def native_and_portable(function, ao, other, dtype):
+    """What a product of `ORBITALS` gives by its codelet, and by its portable form."""
+    with jax.enable_x64(dtype == np.float64):
+        given = jax.tree.map(jnp.asarray, (AoBlocks(ao), other))
+        native = jax.jit(function)(*given)
+        batch = jax.tree.map(lambda x: x[None], given)
+        return np.asarray(native), np.asarray(jax.jit(jax.vmap(function))(*batch)[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("moments", [1, 4, 5])
 @pytest.mark.parametrize("size", SIZES)
-def test_matrix_of_the_kinetic_energy_density(size, dtype):
-    ao, _, factors = arrays(size, 4, dtype)
-    factors = factors[:, 0]
-    native = run(xc_kinetic_potential, whole(ao), factors)
-    slopes = ao[:, 1:].astype(np.float64)
-    exact = np.einsum("tdig,tg,tdjg->ij", slopes, factors.astype(np.float64), slopes)
-    portable = run(jax.vmap(xc_kinetic_potential_vertex), ao, factors).sum(0)
-    check(native, exact, portable, dtype)
+def test_moments_by_orbitals(size, moments, dtype):
+    ao = arrays(size, min(moments, 4), dtype)[0]
+    of, density = columns(size[1], dtype)
+    both = native_and_portable(partial(ORBITALS.moments, tau=moments == 5), ao, of, dtype)
+    values = ao.astype(np.float64)
+    exact = np.einsum("ij,tjg,tdig->tdg", density, values[:, 0], values)
+    exact[:, 1:] *= 2
+    if moments == 5:
+        kinetic = 0.5 * np.einsum("ij,tdjg,tdig->tg", density, values[:, 1:], values[:, 1:])
+        exact = np.concatenate([exact, kinetic[:, None]], axis=1)
+    check(both[0], exact, both[1], dtype)
 
 
-PRODUCTS = [xc_density, xc_potential, xc_kinetic_density, xc_kinetic_potential]
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("moments", [1, 4, 5])
+@pytest.mark.parametrize("size", [*SIZES, (2, 150, 64)])
+def test_matrix_by_orbitals(size, moments, dtype):
+    ao = arrays(size, min(moments, 4), dtype)[0]
+    rng = np.random.default_rng(moments)
+    factors = rng.normal(size=(size[0], moments, size[2])).astype(dtype)
+    both = native_and_portable(partial(ORBITALS.matrix, dtype=dtype), ao, factors, dtype)
+    exact = matrix(ao, factors)
+    check(both[0], exact, both[1], dtype)
+
+
+def matrix(ao, factors):
+    """The matrix in float64."""
+    values, factors = ao.astype(np.float64), factors.astype(np.float64)
+    planes = values.shape[1]
+    half = np.einsum("tig,tdg,tdjg->ij", values[:, 0], factors[:, :planes], values)
+    if factors.shape[1] > planes:
+        half += np.einsum("tdig,tg,tdjg->ij", values[:, 1:], factors[:, 4], values[:, 1:])
+    return half + half.T
+
+
+def test_sums_in_float64_lose_nothing_more():
+    # Equal chunks, whose sum in float32 would round at every step.
+    ao = np.repeat(arrays((1, 20, 64), 4, np.float32)[0], 3000, axis=0)
+    factors = np.repeat(np.float32(np.random.default_rng(1).random((1, 5, 64))), 3000, axis=0)
+    with jax.enable_x64(True):
+        given = AoBlocks(jnp.asarray(ao)), jnp.asarray(factors)
+        wide = np.asarray(jax.jit(partial(ORBITALS.matrix, dtype=np.float64))(*given))
+    assert wide.dtype == np.float64
+    exact = 3000 * matrix(ao[:1], factors[:1])
+    narrow, _ = native_and_portable(
+        partial(ORBITALS.matrix, dtype=np.float32), ao, factors, np.float32
+    )
+    assert np.abs(wide - exact).max() < 0.5 * np.abs(narrow - exact).max()
+
+
+def by_orbitals(ao, of):
+    return ORBITALS.moments(ao, of, True)
+
+
+def matrix_by_orbitals(ao, factors):
+    return ORBITALS.matrix(ao, factors, factors.dtype)
+
+
+PRODUCTS = [xc_density, xc_potential, by_orbitals, matrix_by_orbitals]
 
 
 def packed(size, dtype):
@@ -110,7 +168,8 @@ def packed(size, dtype):
     ao = ao * live[:, None, :, None]
     with jax.enable_x64(dtype == np.float64):
         known = pack(jnp.asarray(ao), jnp.asarray(live))
-    return whole(ao), known, (density, factors, density, factors[:, 0])
+    more = np.concatenate([factors, factors[:, :1]], axis=1)
+    return whole(ao), known, (density, factors, columns(ao.shape[2], dtype)[0], more)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -136,7 +195,8 @@ def test_values_that_mean_nothing_are_not_read():
         expected = run(product, every, by)
         close = {"atol": 2e-6 * np.max(np.abs(expected)), "rtol": 0}
         np.testing.assert_allclose(run(product, known, by), expected, **close)
-        portable = run(jax.vmap(product, (None, 0)), known, by[None])[0]
+        one = jax.tree.map(lambda x: x[None], by)
+        portable = run(jax.vmap(product, (None, 0)), known, one)[0]
         np.testing.assert_allclose(portable, expected, **close)
 
 

@@ -10,6 +10,7 @@ from pyscf_ipu import Settings
 from pyscf_ipu.gradient.points.exchange_correlation import points_gradient
 from pyscf_ipu.grid.ao_blocks import ao_blocks, packed_ao_blocks
 from pyscf_ipu.grid.blocks import Places
+from pyscf_ipu.numerics.columns import columns_of_density
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
@@ -22,7 +23,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-13}
 MOMENTS = {"lda": 1, "pbe": 4, "tpss": 5}
 
 
-def both(settings, points, mol):
+def both(settings, points, mol, by_columns=False):
     """Native and portable forces of random factors on four blocks of points: about one atom, about
     several, in the order of the atoms and not, and far away."""
     dtype = settings.numerics.scf_dtype
@@ -43,8 +44,11 @@ def both(settings, points, mol):
         return points_gradient(atoms, xc, ao, Places(local, owner), factors, density)
 
     with settings.numerics.scope():
-        floats = (jnp.asarray(x, dtype) for x in (local, factors, density + density.T))
+        density = density @ density.T if by_columns else density + density.T
+        floats = (jnp.asarray(x, dtype) for x in (local, factors, density))
         local, factors, density = floats
+        if by_columns:
+            density = columns_of_density(density)
         given = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
         args = (*jax.tree.map(jnp.asarray, given), local, jnp.asarray(owner), factors, density)
         native, portable, names = native_and_portable(forces, *args)
@@ -75,3 +79,11 @@ def test_native_is_portable(xc, basis, points, precision):
     assert scale > 0
     np.testing.assert_allclose(native, portable, rtol=0, atol=TOLERANCE[precision] * scale)
     np.testing.assert_allclose(native.sum(0), 0, atol=TOLERANCE[precision] * scale)
+
+
+@pytest.mark.parametrize(("xc", "points"), [("lda", 17), ("tpss", 64)])
+def test_columns_of_a_density_give_its_forces(xc, points):
+    settings = Settings(xc=xc, precision="float64", grid_level=0)
+    native, portable = both(settings, points, WATER, by_columns=True)
+    scale = np.abs(portable).max()
+    np.testing.assert_allclose(native, portable, rtol=0, atol=1e-12 * scale)

@@ -47,7 +47,7 @@ def test_energy_matrix_and_response_are_the_same(monkeypatch):
 
         def everything(grid, density, change):
             energy, matrix = exchange_correlation(used, grid, density, PORTABLE)
-            response = exchange_correlation_response(used, grid, density)
+            response = exchange_correlation_response(used, grid, density, PORTABLE)
             return energy.value(), matrix, response(change), grid.weights.sum()
 
         with settings.numerics.scope():

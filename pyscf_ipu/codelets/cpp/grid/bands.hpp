@@ -85,4 +85,27 @@ class Spread {
   std::vector<std::uint16_t> masks_;
 };
 
+// The coefficients of some columns of a density for the AOs of a chunk, column by column.
+template <class T>
+class ColumnsOfChunk {
+ public:
+  explicit ColumnsOfChunk(const DensityColumns<T>& of) : of_(of) {}
+
+  void choose(const Chunk<T>& chunk) {
+    count_ = chunk.count;
+    packed_.resize(of_.count * count_);
+    for (std::int64_t k = 0; k < count_; ++k)
+      for (std::int64_t o = 0; o < of_.count; ++o)
+        packed_[o * count_ + k] = of_.vectors[chunk.aos[k] * of_.width + o];
+  }
+  std::int64_t columns() const { return of_.count; }
+  T sign(std::int64_t column) const { return of_.signs[column]; }
+  const T* of(std::int64_t column) const { return packed_.data() + column * count_; }
+
+ private:
+  const DensityColumns<T>& of_;
+  std::int64_t count_ = 0;
+  std::vector<T> packed_;
+};
+
 }  // namespace pyscf_ipu::ISA

@@ -86,41 +86,58 @@ AoBlocks<T> blocks_of(Buffer ao, Buffer aos, Buffer count) {
           size[1] * size[2] * size[3], size[1], size[2], size[3]};
 }
 
+// vectors[N, C] and their signs, of which the first `columns` count; a negative number: the density
+// matrix itself.
+template <class T>
+DensityColumns<T> columns_of(Buffer vectors, Buffer signs, Buffer columns) {
+  return {data<T>(vectors), data<T>(signs), vectors.dimensions()[1], *data<std::int32_t>(columns)};
+}
+
 ffi::Error xc_gradient(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
                        Buffer coefficients, Buffer ao, Buffer aos, Buffer count, Buffer factors,
-                       Buffer density, ffi::Span<const std::int32_t> shells,
+                       Buffer density, Buffer signs, Buffer columns, ffi::Span<const std::int32_t> shells,
                        ffi::Span<const double> pure_d, ffi::Span<const double> pure_f,
                        Result out) {
   return by_type(points.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
+    const auto of = columns_of<T>(density, signs, columns);
     best().of<T>().xc_gradient(
         {ao_problem<T>(points, owner, high, low, exponents, coefficients, shells, pure_d, pure_f,
                        ao.dimensions()),
-         blocks_of<T>(ao, aos, count), data<T>(factors), data<T>(density), factors.dimensions()[1],
+         blocks_of<T>(ao, aos, count), data<T>(factors), of.count < 0 ? of.vectors : nullptr, of,
+         factors.dimensions()[1],
          out->dimensions()[0]},
         data<T>(*out));
   });
 }
 
-// A kernel over ao[T, D, N, Gb], the AOs that count, and one more array; `kernel` picks it from the
-// table.
-template <class Pick>
-ffi::Error over_blocks(Buffer ao, Buffer aos, Buffer count, Buffer other, Result out, Pick kernel) {
+ffi::Error xc_density(Buffer ao, Buffer aos, Buffer count, Buffer density, Result out) {
   return by_type(ao.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    kernel(best().of<T>())(blocks_of<T>(ao, aos, count), data<T>(other), data<T>(*out));
+    best().of<T>().xc_density(blocks_of<T>(ao, aos, count), data<T>(density), data<T>(*out));
   });
 }
 
-#define OVER_BLOCKS(name)                                                                     \
-  ffi::Error name(Buffer ao, Buffer aos, Buffer count, Buffer other, Result out) {            \
-    return over_blocks(ao, aos, count, other, out, [](const auto& table) { return table.name; }); \
-  }
-OVER_BLOCKS(xc_density)
-OVER_BLOCKS(xc_potential)
-OVER_BLOCKS(xc_kinetic_density)
-OVER_BLOCKS(xc_kinetic_potential)
-#undef OVER_BLOCKS
+ffi::Error xc_potential(Buffer ao, Buffer aos, Buffer count, Buffer factors, Result out) {
+  return by_type(ao.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto blocks = blocks_of<T>(ao, aos, count);
+    const auto moments = factors.dimensions()[1];
+    if (out->element_type() == ao.element_type())
+      best().of<T>().xc_potential(blocks, data<T>(factors), moments, data<T>(*out));
+    else
+      best().of<T>().wide_xc_potential(blocks, data<T>(factors), moments, data<double>(*out));
+  });
+}
+
+ffi::Error xc_moments(Buffer ao, Buffer aos, Buffer count, Buffer vectors, Buffer signs,
+                      Buffer columns, Result out) {
+  return by_type(ao.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().xc_moments(blocks_of<T>(ao, aos, count), columns_of<T>(vectors, signs, columns),
+                              out->dimensions()[1], data<T>(*out));
+  });
+}
 
 }  // namespace
 
@@ -141,14 +158,13 @@ CODELET(packed_ao_values, results<3>(arguments<7>(ffi::Ffi::Bind())
                                      .Attr<ffi::Span<const double>>("pure_f")
                                      .Attr<double>("negligible")))
 
-CODELET(xc_gradient, results<1>(arguments<11>(ffi::Ffi::Bind())
+CODELET(xc_gradient, results<1>(arguments<13>(ffi::Ffi::Bind())
                                 .Attr<ffi::Span<const std::int32_t>>("shells")
                                 .Attr<ffi::Span<const double>>("pure_d")
                                 .Attr<ffi::Span<const double>>("pure_f")))
 
 CODELET(xc_density, results<1>(arguments<4>(ffi::Ffi::Bind())))
 CODELET(xc_potential, results<1>(arguments<4>(ffi::Ffi::Bind())))
-CODELET(xc_kinetic_density, results<1>(arguments<4>(ffi::Ffi::Bind())))
-CODELET(xc_kinetic_potential, results<1>(arguments<4>(ffi::Ffi::Bind())))
+CODELET(xc_moments, results<1>(arguments<6>(ffi::Ffi::Bind())))
 
 }  // namespace pyscf_ipu

@@ -14,8 +14,8 @@ from jax import Array
 
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import (
-    PORTABLE,
     GridProducts,
+    by_density_matrix,
     density_sums,
     over_points,
     weighted,
@@ -40,9 +40,9 @@ def strip_rows(n: int) -> int:
 
 def spread_products() -> GridProducts:
     """The products of `grid.xc_matrix` in strips; the kinetic energy density is not cut."""
-    return PORTABLE._replace(
-        density=partial(_priced, xc_density, strips_density),
-        potential=partial(_priced, xc_potential, strips_potential),
+    return by_density_matrix(
+        partial(_priced, xc_density, strips_density),
+        partial(_priced, xc_potential, strips_potential),
     )
 
 

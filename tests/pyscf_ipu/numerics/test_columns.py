@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.fitting.columns import columns_of_change, columns_of_density
+from pyscf_ipu.numerics.columns import columns_of_change, columns_of_density
 
 
 def whole(columns):
