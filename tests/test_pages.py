@@ -33,8 +33,8 @@ def runnable(page):
     ]
 
 
-AT_LENGTH = ("library.md", "levels.md")
-"""Pages whose code takes half a minute: only the long test runs them."""
+AT_LENGTH = ("library.md", "levels.md", "simulated-ipu.md", "tutorial.md")
+"""Pages whose code takes ten seconds to half a minute: only the long test runs them."""
 
 
 def with_blocks(long):

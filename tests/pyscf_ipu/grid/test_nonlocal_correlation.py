@@ -90,7 +90,9 @@ def test_forces_of_pairs_add_up_to_zero():
     assert np.abs(gradient.sum(0)).max() < 1e-6 * np.abs(gradient).sum()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n == "wb97m-v" else pytest.mark.long) for n in NAMES]
+)
 def test_energy_and_forces_are_pyscf_s(name):
     settings = pi.Settings(xc=name, precision="float64", grid_level=0, nlc_grid=0)
     ours = pi.rks(WATER, solver=pi.Solver(settings), forces=True, throw=True)
@@ -118,7 +120,7 @@ def test_float32_holds_its_bars():
 
 def test_the_grid_of_the_pairs_is_its_own():
     """Another grid of pairs changes the energy, but not that of a functional without VV10."""
-    levels = [pi.Settings(xc="b97m-v", grid_level=0, nlc_grid=n) for n in (0, 1)]
+    levels = [pi.Settings(xc="wb97m-v", grid_level=0, nlc_grid=n) for n in (0, 1)]
     assert "VV10 on grid level 1" in levels[1].in_words
     assert pi.Settings(xc="b97m-v").to_dict() == {**pi.Settings().to_dict(), "xc": "b97m-v"}
     assert pi.Settings(xc="b97m-v", nlc_grid=[50, 194]).to_dict()["nlc_grid"] == [50, 194]

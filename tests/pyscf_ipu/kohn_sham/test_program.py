@@ -69,12 +69,13 @@ def dtypes(found):
     return {np.dtype(v.aval.dtype) for v in variables if hasattr(v.aval, "dtype")}
 
 
+MIXED = {"xc": "hf", "precision": "mixed", "mol": HYDROGEN}
 B3LYP = {"xc": "b3lyp", "mol": METHYL_CHLORIDE}
 PBE0_SIDE_BY_SIDE = {"xc": "pbe0", "driver": side_by_side, "mol": HYDROGEN}
 LEVELS = [
     B3LYP,
     pytest.param({"xc": "pbe", "basis": "6-31g*"}, marks=pytest.mark.long),
-    pytest.param({"xc": "hf", "precision": "mixed"}, marks=pytest.mark.long),
+    MIXED,
     {"xc": "lda", "precision": "float64", "basis": "cc-pvdz", "mol": HYDROGEN},
 ]
 
@@ -91,7 +92,7 @@ def test_every_dot_product_has_the_highest_precision(level):
 
 def test_derivatives_keep_to_float32_and_the_highest_precision():
     settings = Settings(grid_level=0)
-    shape = Solver(settings).shape(METHYL_CHLORIDE)
+    shape = Solver(settings).shape(WATER)
     arrays = tables.shape_tables(shape, settings), empty_states(shape, settings, 2)
     driver = sequential(gradients(shape, settings))
     jaxpr = jax.make_jaxpr(driver)(*arrays, np.int32(2)).jaxpr
@@ -112,7 +113,7 @@ def test_float32_holds_no_float64(level):
 
 @pytest.mark.slow
 def test_mixed_refines_in_float64():
-    found = dtypes(equations_of(xc="hf", precision="mixed"))
+    found = dtypes(equations_of(**MIXED))
     assert {np.dtype(np.float32), np.dtype(np.float64)} <= found
 
 
@@ -123,7 +124,7 @@ def calls_of_the_host(names):
 @pytest.mark.parametrize(
     "level",
     [
-        {"xc": "hf", "precision": "mixed"},
+        MIXED,
         {"xc": "wb97x", "mol": HYDROGEN},
         {"xc": "r2scan", "mol": HYDROGEN},
     ],

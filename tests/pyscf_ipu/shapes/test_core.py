@@ -123,10 +123,14 @@ def test_float32_stability_and_a_batch_of_two_shapes(solver_of):
     """An ion, and a molecule of lighter elements beside it."""
     iodide = pi.Molecule([53], [[0.0, 0.0, 0.0]], charge=-1)
     level = {"basis": "def2-svp", "xc": "pbe"}
-    narrow = rks([HI, iodide, CHLORIDE], solver=solver_of(**level), stability=True)
-    wide = rks([HI, iodide, CHLORIDE], solver=solver_of(**level, precision="float64"))
+    solver, molecules = solver_of(**level), [HI, iodide, CHLORIDE]
+    narrow = rks(molecules, solver=solver, stability=True)
     assert narrow.stable.all()
-    np.testing.assert_allclose(narrow.energy, wide.energy, rtol=0, atol=3.7e-5)
+    for energy, mol in zip(narrow.energy, molecules, strict=True):
+        mole = solver.settings.pyscf_mole(mol.numbers, mol.positions, mol.charge)
+        field = solver.settings.pyscf_method(mole)
+        field.conv_tol = 1e-11
+        assert energy == pytest.approx(field.kernel(), abs=3.7e-5)
 
 
 def test_what_is_outside_of_the_engine_refuses():
@@ -161,8 +165,9 @@ TABLE = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("jk", ["exact", "ri"])
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize(
+    ("name", "jk"), [("RbF", "exact"), ("AgH", "ri"), ("XeF2", "ri"), ("PbH4", "exact")]
+)
 def test_other_elements(solver_of, name, jk):
     """The fit of silver has i functions."""
     rows = [row.split() for row in TABLE[name].split(";")]

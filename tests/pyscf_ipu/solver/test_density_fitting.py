@@ -124,6 +124,7 @@ def test_cartesian_d_with_spherical_f(solver_of):
     assert len(found.mo_energy) == len(field.mo_energy)
 
 
+@pytest.mark.long
 def test_bromine_has_h_shells(solver_of):
     mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
     solver = solver_of(basis="def2-svp", xc="hf", precision="float64", jk="ri")

@@ -13,6 +13,7 @@ from qm1b.cli import main
 from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import shards
+from qm1b.report import measure
 from qm1b.report.estimate import MachineRate, Need, as_text, estimate, rate_of
 from qm1b.report.measure import choice
 from qm1b.run.progress.preview import Preview, SampledLine
@@ -181,19 +182,25 @@ def test_what_is_measured_stands_for_the_price():
 
 
 @pytest.mark.slow
-def test_ten_molecules_are_measured_and_planned(tmp_path, capsys):
+def test_ten_molecules_are_measured_and_planned(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(measure, "LEAST_SECONDS", 0.5)
     path = tmp_path / "ten.smi"
     path.write_text("C\nN\nO\nF\n[H][H]\n[He]\nCC\nCO\nCN\nC=O\n")
-    assert main(["plan", str(path), "--conformers", "2"]) == 0
+    assert main(["plan", str(path), "--conformers", "2", "--xc", "lda"]) == 0
     text = capsys.readouterr().out
     assert "20 rows: " in text
     assert "a PySCF loop: " in text
     entries = tmp_path / "w.sdf"
     blocks = [Chem.MolToMolBlock(with_positions("CO", seed)) for seed in (1, 2, 3)]
     entries.write_text("".join(f"{block}$$$$\n" for block in blocks))
-    assert main(["plan", str(entries), "--workers", "2"]) == 0
+    assert main(["plan", str(entries), "--workers", "2", "--xc", "lda"]) == 0
     assert "measured: 2 rows in" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_frames_are_measured(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(measure, "LEAST_SECONDS", 0.5)
     frames = tmp_path / "w.xyz"
-    frames.write_text("".join(f"3\n\nO 0 0 0\nH 0 0 {z}\nH 0 {z} -0.24\n" for z in (0.9, 0.96)))
-    assert main(["plan", str(frames)]) == 0
+    frames.write_text("".join(Chem.MolToXYZBlock(with_positions("CO", seed)) for seed in (1, 2)))
+    assert main(["plan", str(frames), "--xc", "lda"]) == 0
     assert "2 rows: " in capsys.readouterr().out

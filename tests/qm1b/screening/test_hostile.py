@@ -46,7 +46,7 @@ def test_every_hostile_record_is_kept_or_has_a_reason(made, tmp_path, name, leas
     assert [each.line for each in found] == list(range(1, len(found) + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_survives_a_hostile_table(tmp_path):
     flags = ["--lines", "300", "--only", "table.csv", "--out", tmp_path / "a.json"]
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """The price of a training: the keys of its figures, and how they hang together."""
 
+import functools
 import json
 from dataclasses import replace
 
@@ -53,6 +54,7 @@ PACKS = packs_of(SIZES, FOUR, 8)
 TWO_STAGES = PodLayout(stages=2)
 
 
+@functools.cache
 def staged(target_name="bow-pod16", packs=6, precision="float32", **layout):
     schedule = Schedule(accumulation=packs, precision=precision)
     return price_training(
@@ -61,7 +63,7 @@ def staged(target_name="bow-pod16", packs=6, precision="float32", **layout):
 
 
 def test_two_stages_share_the_work_and_only_activations_travel():
-    whole, halves = staged(), staged(stages=2)
+    whole, halves = staged(stages=1), staged(stages=2)
     assert halves.profile.replicas == 8
     assert halves.molecules == whole.molecules / 2
     pipe = halves.profile.pipeline()
@@ -83,7 +85,9 @@ def test_two_stages_share_the_work_and_only_activations_travel():
 
 
 def test_orders_of_a_pipeline_trade_time_for_memory():
-    orders = {o: staged(stages=4, schedule=o) for o in ("sequential", "grouped", "1f1b")}
+    orders = {o: staged(stages=4, schedule=o) for o in ("sequential", "grouped")}
+    orders["1f1b"] = staged(stages=4)
+    assert orders["1f1b"].to_dict()["pipeline"]["order"] == "1f1b"
     times = {o: x.device_seconds.low for o, x in orders.items()}
     fullest = {o: x.profile.memory.max_tile_bytes for o, x in orders.items()}
     assert times["sequential"] > 1.5 * times["1f1b"]
@@ -91,10 +95,9 @@ def test_orders_of_a_pipeline_trade_time_for_memory():
     again = staged(stages=4, schedule="grouped", recompute=True)
     assert again.profile.memory.max_tile_bytes < fullest["grouped"]
     assert again.device_seconds.low > times["grouped"]
-    assert staged(stages=4).to_dict() == orders["1f1b"].to_dict()
 
 
-@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("stages", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_moments_off_the_chip_travel_once_for_every_update(stages):
     here, away = staged(stages=stages), staged(stages=stages, offload_moments=True)
     memory = away.profile.memory
