@@ -57,7 +57,7 @@ def energy_gradient(
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     numerics = settings.numerics
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.result_dtype)
-    on_grid = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
+    on_grid = gather_atoms(plan, tables, mol, dtype=numerics.slope_dtype)
     products = ORBITALS if numerics.wide or xc.needs_tau else PORTABLE
     strips = pair_strips(atoms)
     weighted = energy_weighted_density(

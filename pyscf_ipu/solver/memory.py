@@ -27,16 +27,18 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     """
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
-    both = 1.5 if numerics.refines else 1.0
+    words = word + (np.dtype(numerics.scf_dtype).itemsize if numerics.refines else 0)
     grid = 0.0
     for points in (shape.n_grid, vv10_points(shape, settings)):
         kept = 4 * word * shape.n_ao * points <= KEPT_BYTES
         held = points if kept else 2 * PIECE_POINTS
-        grid += both * word * (5.0 * shape.n_ao * held + 10.0 * points)
+        grid += words * (5.0 * shape.n_ao * held + 10.0 * points)
     if settings.form(shape.n_ao) == "ri":
         return int(fitting_bytes(shape, settings) + grid) + BASE_BYTES
     matrices = 0.6 if native_in_use() else 4.5 + _more_eris(settings)
-    return int(both * word * matrices * shape.n_pairs**2 + grid) + BASE_BYTES
+    if numerics.wide:  # all of them once, in float64
+        words = np.dtype(numerics.matrix_dtype).itemsize
+    return int(words * matrices * shape.n_pairs**2 + grid) + BASE_BYTES
 
 
 def vv10_points(shape: Shape, settings: Settings) -> int:
@@ -51,14 +53,16 @@ def vv10_points(shape: Shape, settings: Settings) -> int:
 def fitting_bytes(shape: Shape, settings: Settings) -> int:
     """What density fitting holds at most.
 
-    (P|ab) in float64 over AO pairs, and B of each interaction; `mixed` has one more in float32.
+    (P|ab) in float64 over AO pairs, and B of each interaction; `mixed` has one more in float32,
+    unless its matrices are in float64 anyway.
     Without codelets, and where the metric has no Cholesky factor (the long range of 1/r), (P|ab) is
     turned around and multiplied: three of it.
     """
     numerics = settings.numerics
     n = auxiliary_layout(shape, auxiliary_level(settings)).n_functions
-    words = np.dtype(numerics.energy_dtype).itemsize
-    words += np.dtype(numerics.scf_dtype).itemsize if numerics.refines else 0
+    words = np.dtype(numerics.result_dtype).itemsize
+    if numerics.refines and not numerics.wide:
+        words += np.dtype(numerics.scf_dtype).itemsize
     others = [of for _, of in exchange_parts(functional(settings.xc).exchange) if of != COULOMB]
     copies = 1.1 if native_in_use() else 6.0
     if any(not of.full for of in others):
@@ -74,7 +78,7 @@ def _more_eris(settings: Settings) -> float:
 
 def result_bytes(shape: Shape, settings: Settings) -> int:
     """What is kept of every molecule of a batch: orbitals, density and their energies."""
-    word = np.dtype(settings.numerics.energy_dtype).itemsize
+    word = np.dtype(settings.numerics.result_dtype).itemsize
     return (2 * shape.n_ao + 1) * shape.n_ao * word
 
 
