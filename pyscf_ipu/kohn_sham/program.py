@@ -30,7 +30,14 @@ from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.lowest.starts import Start, scf, small_gap
-from pyscf_ipu.scf.orbitals import Orthonormal, is_padding, left_out, orthonormal, purified
+from pyscf_ipu.scf.orbitals import (
+    Orthonormal,
+    density_of,
+    is_padding,
+    left_out,
+    orthonormal,
+    purified,
+)
 from pyscf_ipu.scf.run import Cycling, History, ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
@@ -121,7 +128,12 @@ def restricted_kohn_sham(
         # A density that is far from its end need not be that of any orbitals.
         terms = jax.tree.map(partial(jnp.where, run.converged), of_idempotent(problem, run), terms)
     lowest = lowest._replace(run=run._replace(terms=terms))
-    return _solution(lowest, problem, atoms, basis=basis)
+    charged = run.density
+    if numerics.refines and numerics.wide:
+        # Rounding on the grid moves electrons between nearly dependent AOs; these orbitals are
+        # those of a matrix without.
+        charged = density_of(run.orbitals, mol.n_occupied)
+    return _solution(lowest, problem, atoms, basis=basis, charged=charged)
 
 
 def _on_grid(machine: Machine, numerics: Precision, xc: Functional) -> Machine:
@@ -169,12 +181,14 @@ def _solve(
 
 
 @jax.named_scope("properties")
-def _solution(lowest: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal) -> Solution:
-    """The results of an SCF."""
+def _solution(
+    lowest: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal, charged: FloatNN
+) -> Solution:
+    """The results of an SCF; the density `charged` has the charges."""
     run = lowest.run
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
-    populations = _populations(atoms.plan.layout, run.density, problem.overlap.hi)
+    populations = _populations(atoms.plan.layout, charged, problem.overlap.hi)
     return Solution(
         terms=run.terms,
         orbital_energy=energy,
