@@ -5,11 +5,12 @@ AOs, so the orbitals' values at the points cost less than the density matrix tim
 the kinetic energy density costs nothing more, where it would be three products more.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
-from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.ao_blocks import AoBlocks
@@ -36,27 +37,17 @@ def _moments(ao: AoBlocks, columns: Columns, tau: bool) -> FloatTVG:
     def portable(values: Array, *operands: Array) -> FloatTVG:
         *lists, vectors, signs, count = operands
         counted = jnp.arange(len(signs), dtype=jnp.int32) < count
-        few = jnp.where(counted, vectors, 0.0)
-
-        def of_block(ao: FloatDNG, aos: Array, live: Count) -> FloatVG:
-            return moments_vertex(ao, aos, live, vectors=few, signs=signs, tau=tau)
-
-        return jax.vmap(of_block)(values, *lists)
+        few = Columns(jnp.where(counted, vectors, 0.0), signs, count)
+        return jax.vmap(partial(moments_vertex, few, tau))(values, *lists)
 
     tiles, planes, _, points = ao.values.shape
     shape = tiles, planes + tau, points
     return codelet("xc_moments", portable, ao.values, *ao.listed(), *columns, shape=shape)
 
 
-def moments_vertex(
-    ao: FloatDNG,
-    aos: Array,
-    live: Count,
-    vectors: Float[Array, "N C"],
-    signs: Float[Array, " C"],
-    tau: bool,
-) -> FloatVG:
+def moments_vertex(columns: Columns, tau: bool, ao: FloatDNG, aos: Array, live: Count) -> FloatVG:
     """One block, from psi = C^T ao: sum_o s psi^2, its gradient, sum_o s |grad psi|^2 / 2."""
+    vectors, signs, _ = columns
     psi = jnp.einsum("no,dng->dog", vectors[aos], that_count(ao, live), precision="highest")
     signed = psi[0] * signs[:, None]
     sums = [(signed * psi[0]).sum(0), *(2.0 * (signed * p).sum(0) for p in psi[1:])]
