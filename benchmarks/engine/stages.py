@@ -33,6 +33,7 @@ from pyscf_ipu.gradient.points.exchange_correlation import (
     points_vertex,
 )
 from pyscf_ipu.grid.blocks import grid_blocks
+from pyscf_ipu.grid.orbital_products import ORBITALS
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.strips import pair_strips
@@ -210,7 +211,8 @@ def stages(
         c = reorthonormalise(basis.inverse, basis.overlap)
         return history, out, density_of(c, jnp.int32(5))
 
-    timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d, PORTABLE), grid, d)
+    products = ORBITALS if timed.xc.needs_tau else PORTABLE
+    timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d, products), grid, d)
     timed.repulsion(g, d)
     timed.run("eigh", jnp.linalg.eigh, overlap)
     timed.run("DIIS and matrix algebra", algebra, diis_start(8, n, dtype), overlap)
@@ -228,7 +230,9 @@ def force_stages(mol: Molecule, settings: Settings, rounds: int = ROUNDS) -> dic
     timed.run("repulsion", lambda s, d: repulsion_gradient(plan, s, d, xc.exchange), strips, d)
     timed.run("from pairs to nuclei", by_nuclei, atoms, one)
     grid = timed.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
-    moments = timed.run("density", lambda ao, d: PORTABLE.moments(xc, ao, d), grid.ao, d)
+    products = ORBITALS if xc.needs_tau else PORTABLE
+    d = products.prepared(d, timed.dtype, False)
+    moments = timed.run("density", partial(products.moments, tau=xc.needs_tau), grid.ao, d)
     vertex = jax.vmap(partial(points_vertex, xc))
     energy, factors = timed.run("functional", vertex, moments, grid.weights)
 
