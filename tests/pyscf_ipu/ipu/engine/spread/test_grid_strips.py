@@ -51,8 +51,8 @@ def test_a_tile_holds_two_strips_and_not_two_matrices():
     def fullest(products):
         def run(values, density, factors):
             ao = AoBlocks(values)
-            found = products.density(ao, density)
-            return products.potential(ao, found * factors)
+            found = products.moments(ao, density, False)
+            return products.matrix(ao, found * factors, density.dtype)
 
         memory = memory_of(run, BOW, 1, AO, DENSITY, FACTORS)
         held = memory.by_category["Variables"] + memory.by_category["Vertex Scratch"]
