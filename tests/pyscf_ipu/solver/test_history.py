@@ -78,8 +78,8 @@ def test_settings_of_earlier_runs_keep_their_fingerprint():
 
 @pytest.mark.long
 def test_an_scf_that_begins_anew_in_float64_has_no_record():
-    mol = pi.Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [0, 1.6, 0], [0, 1.6, 1.4]])
-    found = pi.rks(mol, basis="aug-cc-pvdz", xc="hf", precision="mixed", history=True)
+    mol = pi.Molecule([1] * 4, [[0, 0, 0.945 * i] for i in range(4)])  # S has 6e-4
+    found = pi.rks(mol, basis="6-31g", xc="hf", precision="mixed", history=True)
     assert found.status == "converged"
     assert {name: len(values) for name, values in found.history.items()} == {
         "energy": 0,
