@@ -232,7 +232,7 @@ def force_stages(mol: Molecule, settings: Settings, rounds: int = ROUNDS) -> dic
     grid = timed.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
     products = ORBITALS if xc.needs_tau else PORTABLE
     d = products.prepared(d, timed.dtype, False)
-    moments = timed.run("density", partial(products.moments, tau=xc.needs_tau), grid.ao, d)
+    moments = timed.run("density", lambda ao, d: products.moments(ao, d, xc.needs_tau), grid.ao, d)
     vertex = jax.vmap(partial(points_vertex, xc))
     energy, factors = timed.run("functional", vertex, moments, grid.weights)
 
