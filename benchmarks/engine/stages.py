@@ -33,7 +33,7 @@ from pyscf_ipu.gradient.points.exchange_correlation import (
     points_vertex,
 )
 from pyscf_ipu.grid.blocks import grid_blocks
-from pyscf_ipu.grid.orbital_products import ORBITALS
+from pyscf_ipu.grid.orbital_products import by_orbitals
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.strips import pair_strips
@@ -211,7 +211,7 @@ def stages(
         c = reorthonormalise(basis.inverse, basis.overlap)
         return history, out, density_of(c, jnp.int32(5))
 
-    products = ORBITALS if timed.xc.needs_tau else PORTABLE
+    products = by_orbitals(PORTABLE, timed.xc, many_aos=False)
     timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d, products), grid, d)
     timed.repulsion(g, d)
     timed.run("eigh", jnp.linalg.eigh, overlap)
@@ -230,7 +230,7 @@ def force_stages(mol: Molecule, settings: Settings, rounds: int = ROUNDS) -> dic
     timed.run("repulsion", lambda s, d: repulsion_gradient(plan, s, d, xc.exchange), strips, d)
     timed.run("from pairs to nuclei", by_nuclei, atoms, one)
     grid = timed.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
-    products = ORBITALS if xc.needs_tau else PORTABLE
+    products = by_orbitals(PORTABLE, xc, many_aos=False)
     d = products.prepared(d, timed.dtype, False)
     moments = timed.run("density", lambda ao, d: products.moments(ao, d, xc.needs_tau), grid.ao, d)
     vertex = jax.vmap(partial(points_vertex, xc))

@@ -200,8 +200,9 @@ def _check_64_bits(level: Settings) -> None:
     """Raise UsageError where a level needs float64 and JAX has none."""
     if level.numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise UsageError(
-            f"precision={level.precision!r} with jk={level.jk!r} computes in float64: make and "
-            "call the function inside `with jax.enable_x64(True)`, or choose float32 and exact"
+            f"precision={level.precision!r} with basis={str(level.basis)!r} and jk={level.jk!r} "
+            "computes in float64: make and call the function inside `with jax.enable_x64(True)`, "
+            "or choose float32, exact and a basis such as 6-31g*"
         )
 
 

@@ -22,7 +22,7 @@ from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matri
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.gradient.points.exchange_correlation import exchange_correlation_gradient
 from pyscf_ipu.gradient.points.nonlocal_slope import nonlocal_correlation_gradient
-from pyscf_ipu.grid.orbital_products import ORBITALS
+from pyscf_ipu.grid.orbital_products import by_orbitals
 from pyscf_ipu.grid.xc_matrix import PORTABLE
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.integrals.strips import pair_strips
@@ -57,8 +57,9 @@ def energy_gradient(
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     numerics = settings.numerics
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.result_dtype)
-    on_grid = gather_atoms(plan, tables, mol, dtype=numerics.slope_dtype)
-    products = ORBITALS if numerics.wide or xc.needs_tau else PORTABLE
+    on_grid = atoms
+    if numerics.wide:  # float64 would be no better than the density, which came from such a grid
+        on_grid = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
     strips = pair_strips(atoms)
     weighted = energy_weighted_density(
         density, orbitals, levels, overlap=overlap_matrix(plan, strips)
@@ -76,8 +77,10 @@ def energy_gradient(
     ]
     low = atoms.nuclei.lo
     between = jax.grad(lambda hi: nuclear_repulsion(atoms.charge, Pair(hi, low)).value())
-    of_grid = exchange_correlation_gradient(on_grid, xc, density, products=products)
-    of_grid = of_grid + nonlocal_correlation_gradient(on_grid, xc, density, products=products)
+    products = by_orbitals(PORTABLE, xc, many_aos=numerics.wide)
+    prepared = products.prepared(density, on_grid.dtype, False)
+    of_grid = exchange_correlation_gradient(on_grid, xc, prepared, products=products)
+    of_grid = of_grid + nonlocal_correlation_gradient(on_grid, xc, prepared, products=products)
     return (
         by_nuclei(atoms, by_strips)
         + on_nuclei

@@ -25,6 +25,7 @@ from pyscf_ipu.numerics.arrays import (
     FloatTVG,
     Scalar,
 )
+from pyscf_ipu.numerics.columns import Columns
 from pyscf_ipu.numerics.two_words import Pair, two_product
 from pyscf_ipu.tiles import tile_total
 from pyscf_ipu.xc.semilocal.vv10 import (
@@ -61,7 +62,8 @@ def nonlocal_correlation(
         density: the density matrix.
         products: how a machine computes densities and matrices.
     """
-    of = correlation_of(vv10, grid, nuclei, density=density, products=products)
+    prepared = products.prepared(density, grid.weights.dtype, False)
+    of = correlation_of(vv10, grid, nuclei, density=prepared, products=products)
 
     def matrix(ao: AoBlocks, weights: FloatTG, factors: FloatTVG) -> tuple[tuple[()], FloatNN]:
         del weights
@@ -73,14 +75,12 @@ def nonlocal_correlation(
 
 
 def correlation_of(
-    vv10: VV10, grid: Grid, nuclei: FloatA3, density: FloatNN, products: GridProducts
+    vv10: VV10, grid: Grid, nuclei: FloatA3, density: FloatNN | Columns, products: GridProducts
 ) -> Correlation:
-    """VV10 on all points."""
-
-    prepared = products.prepared(density, grid.weights.dtype, False)
+    """VV10 on all points, of a density as `products.prepared` gives it."""
 
     def densities(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[FloatTVG], Array]:
-        return (products.moments(ao, prepared, False),), jnp.zeros((), weights.dtype)
+        return (products.moments(ao, density, False),), jnp.zeros((), weights.dtype)
 
     (moments,), _ = grid.each(densities)
     slope = jnp.moveaxis(moments[:, 1:], 1, 0).reshape(3, -1)

@@ -15,6 +15,7 @@ from jax.typing import DTypeLike
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import (
+    PORTABLE,
     GridProducts,
     that_count,
     xc_kinetic_potential_vertex,
@@ -22,6 +23,7 @@ from pyscf_ipu.grid.xc_matrix import (
 )
 from pyscf_ipu.numerics.arrays import Count, FloatDNG, FloatNN, FloatTVG, FloatVG
 from pyscf_ipu.numerics.columns import Columns, columns_of_change, columns_of_density
+from pyscf_ipu.xc.semilocal.functionals import Functional
 
 
 def _prepared(density: FloatNN, dtype: DTypeLike, change: bool) -> Columns:
@@ -77,3 +79,9 @@ def _matrix(ao: AoBlocks, factors: FloatTVG, dtype: DTypeLike) -> FloatNN:
 
 ORBITALS = GridProducts(_prepared, _moments, _matrix)
 """In JAX, and on a CPU native."""
+
+
+def by_orbitals(products: GridProducts, functional: Functional, many_aos: bool) -> GridProducts:
+    """`ORBITALS` in place of `PORTABLE` where they cost less; a machine keeps its products."""
+    cheaper = (many_aos or functional.needs_tau) and products is PORTABLE
+    return ORBITALS if cheaper else products

@@ -12,8 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
-from pyscf_ipu.grid.orbital_products import ORBITALS
-from pyscf_ipu.grid.xc_matrix import PORTABLE
+from pyscf_ipu.grid.orbital_products import by_orbitals
 from pyscf_ipu.kohn_sham.fitted import fitted
 from pyscf_ipu.kohn_sham.hamiltonian import (
     EnergyTerms,
@@ -25,7 +24,7 @@ from pyscf_ipu.kohn_sham.hamiltonian import (
 from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
-from pyscf_ipu.numerics.precision import PRECISIONS, Precision
+from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
@@ -47,7 +46,6 @@ from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
-from pyscf_ipu.xc.semilocal.functionals import Functional
 
 
 class Solution(NamedTuple):
@@ -101,9 +99,12 @@ def restricted_kohn_sham(
     """
     numerics, xc = settings.numerics_of(machine.has_float64), functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    machine = fitted(_on_grid(machine, numerics, xc), shape, settings, reference=guess_density)
+    products = by_orbitals(machine.grid_products, xc, many_aos=numerics.wide)
+    machine = replace(machine, grid_products=products)
+    machine = fitted(machine, shape, settings, reference=guess_density)
     gathered = partial(gather_atoms, plan, tables, mol)
-    atoms, on_grid = gathered(numerics.matrix_dtype), gathered(numerics.scf_dtype)
+    atoms = gathered(numerics.matrix_dtype)
+    on_grid = gathered(numerics.scf_dtype) if numerics.wide else atoms
     problem = hamiltonian(atoms, xc, machine, coarse=machine.branches, on_grid=on_grid)
     drop_below = 0.0 if numerics.refines and not numerics.wide else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
@@ -124,7 +125,7 @@ def restricted_kohn_sham(
         start = Start(guess_density(atoms), mol.n_occupied, aids)
         run = _evaluate(problem, basis, run, start=start, settings=settings)
     terms = run.terms
-    if machine.idempotent and numerics.energy_dtype == np.float32 and not numerics.wide:
+    if machine.idempotent and numerics.result_dtype == np.float32:
         # A density that is far from its end need not be that of any orbitals.
         terms = jax.tree.map(partial(jnp.where, run.converged), of_idempotent(problem, run), terms)
     lowest = lowest._replace(run=run._replace(terms=terms))
@@ -134,13 +135,6 @@ def restricted_kohn_sham(
         # those of a matrix without.
         charged = density_of(run.orbitals, mol.n_occupied)
     return _solution(lowest, problem, atoms, basis=basis, charged=charged)
-
-
-def _on_grid(machine: Machine, numerics: Precision, xc: Functional) -> Machine:
-    """The machine with the density by its orbitals where there are few of them beside the AOs."""
-    if (numerics.wide or xc.needs_tau) and machine.grid_products is PORTABLE:
-        return replace(machine, grid_products=ORBITALS)
-    return machine
 
 
 def _wide_machine(machine: Machine, shape: Shape, settings: Settings) -> Machine:

@@ -58,12 +58,6 @@ class Precision:
         return np.float64 if self.wide else self.energy_dtype
 
     @property
-    def slope_dtype(self) -> type:
-        """Dtype of the grid's part of forces: a float64 one would be no better than the density of
-        an SCF whose grid was in float32."""
-        return self.scf_dtype if self.wide else self.energy_dtype
-
-    @property
     def refines(self) -> bool:
         """Whether the converged density is evaluated again in a wider dtype."""
         return self.energy_dtype != self.scf_dtype

@@ -79,8 +79,8 @@ class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
     overlap_smallest: Number
     """Smallest eigenvalue of the overlap matrix, without unit; in float32 to about 1e-6."""
     n_dropped: Whole
-    """Eigenvectors of the overlap matrix that were left out, with eigenvalues up to 1e-6 (float64
-    and mixed)."""
+    """Eigenvectors of the overlap matrix that were left out, with eigenvalues up to 1e-6 (float64,
+    mixed, and float32 with a basis set that reaches far)."""
     energy_terms: dict[str, Number]
     """Parts of the energy, Hartree, by name; they and `dispersion` add up to it."""
     status: Text

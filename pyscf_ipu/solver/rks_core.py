@@ -59,8 +59,9 @@ def rks_core(
         return _with_fit(mol, shape, settings, machine=how)
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise UsageError(
-            f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
-            "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
+            f"precision={numerics.name!r} with basis={str(settings.basis)!r} and "
+            f"jk={settings.jk!r} computes in float64: make, trace and run the program inside `with "
+            "jax.enable_x64(True)`, or choose float32, exact and a basis such as 6-31g*"
         )
 
     def core(

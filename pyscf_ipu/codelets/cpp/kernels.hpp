@@ -167,8 +167,8 @@ template <class T>
 struct XcGradientProblem {
   AoProblem<T> at;
   AoBlocks<T> ao;
-  const T *factors, *density;  // [N, N], or null
-  DensityColumns<T> columns;   // in its place
+  const T* factors;
+  DensityColumns<T> density;  // with no negative sign; a negative count: vectors is D itself
   std::int64_t moments, atoms;
 };
 

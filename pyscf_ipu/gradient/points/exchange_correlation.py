@@ -19,13 +19,7 @@ from pyscf_ipu.grid.ao_blocks import AoBlocks, Packed, ao_operands, split_shells
 from pyscf_ipu.grid.ao_values import ao_rows, stacked_ao_values
 from pyscf_ipu.grid.becke import Cells
 from pyscf_ipu.grid.blocks import Places, grid_blocks
-from pyscf_ipu.grid.xc_matrix import (
-    PORTABLE,
-    GridProducts,
-    ingredients_of,
-    moments_of,
-    that_count,
-)
+from pyscf_ipu.grid.xc_matrix import GridProducts, ingredients_of, moments_of, that_count
 from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG, FloatNN, FloatTG, FloatTVG, FloatVG
 from pyscf_ipu.numerics.columns import Columns
 from pyscf_ipu.numerics.two_words import Pair
@@ -38,22 +32,27 @@ WHOLE = -1
 
 
 def exchange_correlation_gradient(
-    atoms: Atoms, functional: Functional, density: FloatNN, products: GridProducts = PORTABLE
+    atoms: Atoms, functional: Functional, density: FloatNN | Columns, products: GridProducts
 ) -> FloatA3:
-    """Derivative of the semilocal energy with respect to the nuclei, at a fixed density matrix."""
+    """Derivative of the semilocal energy with respect to the nuclei, at a fixed density matrix.
+
+    Args:
+        atoms: the molecule.
+        functional: of the energy.
+        density: as `products.prepared` gives it.
+        products: how a machine computes densities.
+    """
     grid = grid_blocks(atoms, functional)
     if grid is None:
         return jnp.zeros_like(atoms.nuclei.hi)
 
-    prepared = products.prepared(density, atoms.dtype, False)
-
     def at_fixed_weights(
         ao: AoBlocks, weights: FloatTG, *places: Array
     ) -> tuple[tuple[FloatTG], FloatA3]:
-        moments = products.moments(ao, prepared, functional.needs_tau)
+        moments = products.moments(ao, density, functional.needs_tau)
         energy, factors = jax.vmap(partial(points_vertex, functional))(moments, weights)
         by_nuclei = points_gradient(
-            atoms, functional, ao, places=Places(*places), factors=factors, density=prepared
+            atoms, functional, ao, places=Places(*places), factors=factors, density=density
         )
         return (energy,), by_nuclei
 
@@ -98,21 +97,21 @@ def points_gradient(
         ao: all AOs that count on the blocks.
         places: of the blocks' points.
         factors: the energy's derivatives by the moments.
-        density: the density matrix, or its columns.
+        density: the density matrix, or its columns, none of which has a negative sign.
     """
-    if not isinstance(density, Columns):
-        whole = jnp.full((), WHOLE, jnp.int32)
-        density = Columns(density, jnp.ones(density.shape[1], density.dtype), whole)
+    if isinstance(density, Columns):
+        vectors, _, count = density
+    else:
+        vectors, count = density, jnp.full((), WHOLE, jnp.int32)
     operands, _, attributes = ao_operands(
         atoms, places.local, places.owner, gradient=functional.needs_gradient
     )
 
     def portable(*operands: Array) -> FloatA3:
-        *at, values, aos, live, factors, vectors, signs, count = operands
+        *at, values, aos, live, factors, vectors, count = operands
         ao = AoBlocks(values, Packed(aos, live))
-        counted = jnp.arange(len(signs), dtype=jnp.int32) < count
-        few = jnp.where(counted, vectors, 0.0)
-        of_columns = jnp.matmul(few * signs, few.T, precision="highest")
+        few = jnp.where(jnp.arange(vectors.shape[1], dtype=jnp.int32) < count, vectors, 0.0)
+        of_columns = jnp.matmul(few, few.T, precision="highest")
         density = jnp.where(count == WHOLE, vectors[:, : len(few)], of_columns)
         return gradient_of_blocks(
             atoms.layout, functional, at, ao=ao, factors=factors, density=density
@@ -121,7 +120,7 @@ def points_gradient(
     return codelet(
         "xc_gradient",
         portable,
-        *(*operands, ao.values, *ao.listed(), factors, *density),
+        *(*operands, ao.values, *ao.listed(), factors, vectors, count),
         shape=atoms.nuclei.hi.shape,
         **attributes,
     )

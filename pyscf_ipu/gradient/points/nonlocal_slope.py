@@ -12,16 +12,17 @@ from pyscf_ipu.gradient.points.exchange_correlation import gradient_of_weights, 
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.blocks import Places, grid_blocks
 from pyscf_ipu.grid.nonlocal_correlation import correlation_of, pair_gradient
-from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
+from pyscf_ipu.grid.xc_matrix import GridProducts
 from pyscf_ipu.numerics.arrays import FloatA3, FloatNN, FloatTG, FloatTVG
+from pyscf_ipu.numerics.columns import Columns
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.xc.semilocal.functionals import Functional
 
 
 def nonlocal_correlation_gradient(
-    atoms: Atoms, functional: Functional, density: FloatNN, products: GridProducts = PORTABLE
+    atoms: Atoms, functional: Functional, density: FloatNN | Columns, products: GridProducts
 ) -> FloatA3:
-    """Derivative of VV10's energy with respect to the nuclei, at a fixed density matrix."""
+    """Derivative of VV10's energy by the nuclei; see `exchange_correlation_gradient`."""
     on_grid, moved = atoms.on_grid("vv10"), functional.of_gradient
     if functional.vv10 is None or on_grid is None:
         return jnp.zeros_like(atoms.nuclei.hi)
@@ -29,14 +30,13 @@ def nonlocal_correlation_gradient(
     assert grid is not None
     nuclei = atoms.nuclei.value()
     of = correlation_of(functional.vv10, grid, nuclei, density=density, products=products)
-    prepared = products.prepared(density, atoms.dtype, False)
 
     def at_fixed_weights(
         ao: AoBlocks, weights: FloatTG, factors: FloatTVG, *places: Array
     ) -> tuple[tuple[()], FloatA3]:
         del weights
         return (), points_gradient(
-            atoms, moved, ao, places=Places(*places), factors=factors, density=prepared
+            atoms, moved, ao, places=Places(*places), factors=factors, density=density
         )
 
     _, total = grid.each(at_fixed_weights, of.factors, *map(jnp.asarray, grid.places))

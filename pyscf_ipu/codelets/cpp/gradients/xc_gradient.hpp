@@ -156,7 +156,7 @@ class XcGradientVertex {
  public:
   explicit XcGradientVertex(const XcGradientProblem<T>& in)
       : in_(in), by_value_(in.ao.n * kScreened), product_(in.ao.n * kScreened),
-        place_(in.ao.n), pure_(in.at), sums_(in.atoms), columns_(in.columns) {
+        place_(in.ao.n), pure_(in.at), sums_(in.atoms), columns_(in.density) {
     if (kGradient) weighted_.resize(in.ao.n * kScreened);
     if (in.moments == 5) moved_.resize(3 * in.ao.n * kScreened);
     int deepest = 0;
@@ -173,7 +173,7 @@ class XcGradientVertex {
       for (auto& row : factors_) std::fill_n(row, kScreened, T(0));
       for (std::int64_t v = 0; v < in_.moments; ++v)
         std::copy_n(in_.factors + (t * in_.moments + v) * in_.ao.points + g, points, factors_[v]);
-      if (!in_.density) columns_.choose(chunk);
+      if (in_.density.count >= 0) columns_.choose(chunk);
       products(chunk);
       for (auto& row : local_) std::fill_n(row, kScreened, T(0));
       for (std::int64_t k = 0; k < points; ++k)
@@ -200,15 +200,17 @@ class XcGradientVertex {
 
   const ShellRow* shells() const { return reinterpret_cast<const ShellRow*>(in_.at.shells); }
 
-  // out[count, kScreened] = left(i, k) right[k, row], `terms` terms.
-  template <class Left>
-  static void product_on_chunk(std::int64_t count, Left left, const T* right, std::int64_t row,
-                               std::int64_t terms, T* out) {
+  // out[count, kScreened] = left(i)[at(k)] right[k, row], `terms` terms.
+  template <class Left, class At>
+  static void product_on_chunk(std::int64_t count, Left left, At at, const T* right,
+                               std::int64_t row, std::int64_t terms, T* out) {
     for (std::int64_t i = 0; i < count; i += kRows)
       by_number<kRows>(count - i, [&](auto rows) {
+        const T* a[rows];
+        for (int r = 0; r < rows; ++r) a[r] = left(i + r);
         for (std::int64_t band = 0; band < kScreened; band += kBand<T>) {
           Vec<T> sums[rows][kColumns];
-          multiply<T, rows, kColumns>([&](int r, std::int64_t k) { return left(i + r, k); },
+          multiply<T, rows, kColumns>([&](int r, std::int64_t k) { return a[r][at(k)]; },
                                       [&](std::int64_t k) { return right + k * row + band; }, terms,
                                       sums);
 #pragma GCC unroll 8
@@ -222,21 +224,21 @@ class XcGradientVertex {
 
   // out[count, kScreened] = density times right[count, row].
   void times_density(const Chunk<T>& chunk, const T* right, std::int64_t row, T* out) {
-    const std::int64_t n = in_.ao.n;
-    if (in_.density) {
-      const auto of = [&](std::int64_t i, std::int64_t k) {
-        return in_.density[chunk.aos[i] * n + chunk.aos[k]];
-      };
-      product_on_chunk(chunk.count, of, right, row, chunk.count, out);
+    if (in_.density.count < 0) {
+      const T* density = in_.density.vectors;
+      product_on_chunk(
+          chunk.count, [&](std::int64_t i) { return density + chunk.aos[i] * in_.ao.n; },
+          [&](std::int64_t k) { return chunk.aos[k]; }, right, row, chunk.count, out);
       return;
     }
     psi_.resize(columns_.columns() * kScreened);
     product_on_chunk(
-        columns_.columns(), [&](std::int64_t o, std::int64_t k) { return columns_.of(o)[k]; }, right,
-        row, chunk.count, psi_.data());
+        columns_.columns(), [&](std::int64_t o) { return columns_.of(o); },
+        [](std::int64_t k) { return k; }, right, row, chunk.count, psi_.data());
     product_on_chunk(
-        chunk.count, [&](std::int64_t i, std::int64_t o) { return columns_.of(o)[i]; }, psi_.data(),
-        kScreened, columns_.columns(), out);
+        chunk.count, [&](std::int64_t i) { return columns_.of(0) + i; },
+        [&](std::int64_t o) { return o * chunk.count; }, psi_.data(), kScreened,
+        columns_.columns(), out);
   }
 
   // product = D ao, and by_value = 2 D (f ao + g . grad ao).

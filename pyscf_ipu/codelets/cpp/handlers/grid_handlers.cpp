@@ -86,27 +86,24 @@ AoBlocks<T> blocks_of(Buffer ao, Buffer aos, Buffer count) {
           size[1] * size[2] * size[3], size[1], size[2], size[3]};
 }
 
-// vectors[N, C] and their signs, of which the first `columns` count; a negative number: the density
-// matrix itself.
+// vectors[N, C], of which the first `columns` count.
 template <class T>
-DensityColumns<T> columns_of(Buffer vectors, Buffer signs, Buffer columns) {
-  return {data<T>(vectors), data<T>(signs), vectors.dimensions()[1], *data<std::int32_t>(columns)};
+DensityColumns<T> columns_of(Buffer vectors, const T* signs, Buffer columns) {
+  return {data<T>(vectors), signs, vectors.dimensions()[1], *data<std::int32_t>(columns)};
 }
 
 ffi::Error xc_gradient(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
                        Buffer coefficients, Buffer ao, Buffer aos, Buffer count, Buffer factors,
-                       Buffer density, Buffer signs, Buffer columns, ffi::Span<const std::int32_t> shells,
+                       Buffer density, Buffer columns, ffi::Span<const std::int32_t> shells,
                        ffi::Span<const double> pure_d, ffi::Span<const double> pure_f,
                        Result out) {
   return by_type(points.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    const auto of = columns_of<T>(density, signs, columns);
     best().of<T>().xc_gradient(
         {ao_problem<T>(points, owner, high, low, exponents, coefficients, shells, pure_d, pure_f,
                        ao.dimensions()),
-         blocks_of<T>(ao, aos, count), data<T>(factors), of.count < 0 ? of.vectors : nullptr, of,
-         factors.dimensions()[1],
-         out->dimensions()[0]},
+         blocks_of<T>(ao, aos, count), data<T>(factors), columns_of<T>(density, nullptr, columns),
+         factors.dimensions()[1], out->dimensions()[0]},
         data<T>(*out));
   });
 }
@@ -134,7 +131,7 @@ ffi::Error xc_moments(Buffer ao, Buffer aos, Buffer count, Buffer vectors, Buffe
                       Buffer columns, Result out) {
   return by_type(ao.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    best().of<T>().xc_moments(blocks_of<T>(ao, aos, count), columns_of<T>(vectors, signs, columns),
+    best().of<T>().xc_moments(blocks_of<T>(ao, aos, count), columns_of<T>(vectors, data<T>(signs), columns),
                               out->dimensions()[1], data<T>(*out));
   });
 }
@@ -158,7 +155,7 @@ CODELET(packed_ao_values, results<3>(arguments<7>(ffi::Ffi::Bind())
                                      .Attr<ffi::Span<const double>>("pure_f")
                                      .Attr<double>("negligible")))
 
-CODELET(xc_gradient, results<1>(arguments<13>(ffi::Ffi::Bind())
+CODELET(xc_gradient, results<1>(arguments<12>(ffi::Ffi::Bind())
                                 .Attr<ffi::Span<const std::int32_t>>("shells")
                                 .Attr<ffi::Span<const double>>("pure_d")
                                 .Attr<ffi::Span<const double>>("pure_f")))
