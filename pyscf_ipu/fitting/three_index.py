@@ -52,8 +52,8 @@ def auxiliary_of(atoms: Atoms, layout: AuxiliaryLayout) -> Auxiliary:
         for c, s in group.source:
             rows = atoms.element[atoms.layout.slots[c]]
             table = atoms.tables[c].auxiliary[s]
-            exponents.append(table.exponents.astype(atoms.dtype).at(rows).value())
-            hermite.append(table.hermite.astype(atoms.dtype).at(rows).value())
+            exponents.append(table.exponents.at(rows).astype(atoms.dtype).value())
+            hermite.append(table.hermite.at(rows).astype(atoms.dtype).value())
         p = jnp.concatenate(exponents)
         centre = Pair(*(_per_primitive(w[group.atom], p) for w in atoms.nuclei))
         sides.append(EriSide(p[None], centre.hi, centre.lo, hermite=jnp.concatenate(hermite)[None]))

@@ -12,7 +12,15 @@ from pyscf_ipu.gradient.electron_repulsion import PairGradient, raised_index
 from pyscf_ipu.gradient.rows import pair_rows
 from pyscf_ipu.integrals.shell_pairs import gaussian_integral
 from pyscf_ipu.integrals.strips import StripData
-from pyscf_ipu.numerics.arrays import FloatA, FloatA3, FloatNN, FloatSnc3, FloatSncfh, FloatSnf
+from pyscf_ipu.numerics.arrays import (
+    FloatA,
+    FloatA3,
+    FloatNN,
+    FloatSnc3,
+    FloatSncfh,
+    FloatSnf,
+    taken,
+)
 from pyscf_ipu.numerics.boys import packed_fits
 from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
 from pyscf_ipu.numerics.two_words import Pair, difference, scaled
@@ -43,10 +51,10 @@ def one_electron_gradient(
     gradients, total = [], jnp.zeros_like(atoms.nuclei.hi)
     for of_class, data in zip(plan.strips, strips, strict=True):
         rows = pair_rows(plan, of_class, data.p.dtype)
-        d = density[rows.i, rows.j] * rows.weight  # [S, nb, f]
+        d = taken(density, rows.i, rows.j) * rows.weight  # [S, nb, f]
         attraction, force = _attraction(atoms, of_class, data, d=d)
         far = (of_class.atom < 0)[..., None]
-        w = energy_weighted[rows.i, rows.j] * np.where(far, rows.weight, 0).astype(d.dtype)
+        w = taken(energy_weighted, rows.i, rows.j) * np.where(far, rows.weight, 0).astype(d.dtype)
         gauss = gaussian_integral(data.p)
         hermite = attraction.hermite.at[..., 0].add(-w[:, :, None] * gauss[..., None])
         centre = Pair(attraction.centre, jnp.zeros_like(attraction.centre))

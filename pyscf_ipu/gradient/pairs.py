@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.shell_pairs import angular_parts, shell_pairs_vertex
 from pyscf_ipu.integrals.strips import StripData
-from pyscf_ipu.numerics.arrays import FloatA3
+from pyscf_ipu.numerics.arrays import FloatA3, taken
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.shapes.atoms import Atoms, Shells
 from pyscf_ipu.shapes.layout import KindPair, Layout, ShellGroup
@@ -58,12 +58,12 @@ def _undeal(strips: Strips, layout: Layout, given: StripData) -> list[_PairGradi
     for m in strips.pair_class.members:
         n, k, f = len(m.first), primitives_of(layout, m), products_of(layout, m)
         end = chunk + n * -(-k // strips.chunk)
-        centre, hermite = (x[where[chunk:end]] for x in flat)
+        centre, hermite = (taken(x, where[chunk:end]) for x in flat)
         out.append(
             _PairGradient(
                 centre.reshape(n, -1, 3)[:, :k],
                 hermite.reshape(n, -1, *hermite.shape[2:])[:, :k, :f],
-                kinetic[place[pair : pair + n], :f],
+                taken(kinetic, place[pair : pair + n])[:, :f],
             )
         )
         pair, chunk = pair + n, end
@@ -76,8 +76,8 @@ def _by_centres(
     """Derivatives by the two nuclei of every shell pair; if it is not `apart`, A - B is 0."""
     by_displacement = _by_displacement(atoms, member, given)
     by_displacement = by_displacement * jnp.asarray(apart, given.hermite.dtype)[:, None]
-    ea = atoms.shells[member.a].exponents.at(member.first).value()
-    eb = atoms.shells[member.b].exponents.at(member.second).value()
+    ea = taken(atoms.shells[member.a].exponents.value(), member.first)
+    eb = taken(atoms.shells[member.b].exponents.value(), member.second)
     share = ea[:, :, None] / (ea[:, :, None] + eb[:, None, :])  # of A in the centre
     share = share.reshape(len(apart), -1, 1)
     on_a = (share * given.centre).sum(1)

@@ -33,6 +33,7 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.conformer import Conformer, empty_batch
+from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
@@ -55,7 +56,7 @@ def energy_gradient(
     mol, density, orbitals, levels = state
     xc = functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    numerics = settings.numerics
+    numerics = numerics_of(shape, settings)
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.result_dtype)
     on_grid = atoms
     if numerics.wide:  # float64 would be no better than the density, which came from such a grid
@@ -96,7 +97,7 @@ def gradients(shape: Shape, settings: Settings) -> Program:
 
 def empty_states(shape: Shape, settings: Settings, size: int) -> State:
     """A batch of `size`, to compile with."""
-    n, dtype = shape.n_ao, settings.numerics.result_dtype
+    n, dtype = shape.n_ao, numerics_of(shape, settings).result_dtype
     matrix, levels = cast(Array, np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
     return State(empty_batch(shape, settings, size), matrix, matrix, levels=cast(Array, levels))
 

@@ -146,7 +146,7 @@ def nuclear_repulsion(charges: FloatA, nuclei: Pair) -> Pair:
     d = Pair(d.hi, d.lo + (nuclei.lo[:, None] - nuclei.lo[None]))
     square = two_product(d.hi, d.hi)
     square = Pair(square.hi, square.lo + 2.0 * d.hi * d.lo)
-    x, y, z = (square.at((..., k)) for k in range(3))
+    x, y, z = (square.at(..., k) for k in range(3))
     r2 = add(add(x, y), z)
     upper = jnp.triu(charges[:, None] * charges[None], 1)
     pair = upper > 0

@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pyscf_ipu.integrals.shell_pairs import PairData, class_pairs
-from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSncfh
+from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSncfh, taken
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tile_plan import Strips
@@ -46,7 +46,7 @@ def sum_to_pairs(strips: Strips, per_chunk: Floats, axis: int) -> Floats:
     padded = jnp.pad(moved, [(0, int(d == 1)) for d in range(moved.ndim)])
     strip = np.arange(strips.n_strips, dtype=np.int32)[:, None]
     # Chunk by chunk: as a product with a matrix of zeros and ones this was quadratic in the pairs.
-    summed = sum(padded[strip, places] for places in strips.members())
+    summed = sum(taken(padded, strip, places) for places in strips.members())
     return jnp.moveaxis(jnp.asarray(summed), (0, 1), (axis - 1, axis))
 
 
@@ -54,7 +54,7 @@ def _deal(strips: Strips, members: tuple[PairData, ...]) -> StripData:
     chunks = [_chunks(m, strips) for m in members]
     empty = _empty_chunk(chunks[0])
     p, hi, lo, hermite = (
-        jnp.concatenate([*parts, pad])[strips.source]
+        taken(jnp.concatenate([*parts, pad]), strips.source)
         for parts, pad in zip(zip(*chunks, strict=True), empty, strict=True)
     )
     return StripData(p, Pair(hi, lo), hermite, kinetic=_kinetic_rows(strips, members))
@@ -87,4 +87,4 @@ def _kinetic_rows(strips: Strips, members: tuple[PairData, ...]) -> Float[Array,
     pair_at = np.full(places, len(strips.pair_strip), np.int32)
     place = strips.pair_strip * strips.pairs_per_strip + strips.pair_place
     pair_at[place] = np.arange(len(place))
-    return values[pair_at].ravel()
+    return taken(values, pair_at).ravel()

@@ -1,5 +1,7 @@
 """Batch drivers: how one compiled call runs many molecules."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -18,6 +20,7 @@ def sequential(program: Program) -> Driver:
     """
 
     def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
+        @partial(jax.jit, inline=True)  # traced once, for the shapes and for the loop
         def one(index: Count) -> PyTree:
             row = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False), rows)
             return program(tables, row)
@@ -29,7 +32,8 @@ def sequential(program: Program) -> Driver:
         )
 
         def step(index: Count, out: PyTree) -> PyTree:
-            return jax.tree.map(lambda o, x: o.at[index].set(x), out, one(index))
+            put = partial(lax.dynamic_update_index_in_dim, index=index, axis=0)
+            return jax.tree.map(put, out, one(index))
 
         return lax.fori_loop(0, count, step, empty)
 

@@ -80,11 +80,17 @@ class Hamiltonian:
 
     @property
     def cycled(self) -> Fock:
-        """`fock` as an SCF calls it: where there are few points, in two stages."""
+        """`fock` as an SCF calls it, traced once: where there are few points, in two stages."""
+        traced = partial(jax.jit, inline=True)
         if self.coarse is None:
-            return self.fock
+            return traced(self.fock)
         coarse = partial(self._semilocal, self.coarse)
-        return Staged(self._common, self._all_points, coarse, joined=_with_semilocal)
+        return Staged(
+            rest=traced(self._common),
+            full=traced(self._all_points),
+            coarse=traced(coarse),
+            joined=_with_semilocal,
+        )
 
     def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """All but the semilocal part."""
@@ -238,7 +244,7 @@ def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
         place = high * (high + 1) // 2 + low  # [slots, products]
         one_centre[place] = True
         for name, values in table.one_centre._asdict().items():
-            block = values.astype(atoms.dtype).at((rows[:, None], a, b))
+            block = values.at(rows[:, None], a, b).astype(atoms.dtype)
             exact[name] = Pair(
                 *(w.at[place].set(x) for w, x in zip(exact[name], block, strict=True))
             )

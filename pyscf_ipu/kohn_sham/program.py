@@ -24,8 +24,9 @@ from pyscf_ipu.kohn_sham.hamiltonian import (
 from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
-from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.numerics.precision import PRECISIONS, Precision
 from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.scf.algebra import Algebra
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.lowest.starts import Start, scf, small_gap
@@ -41,6 +42,7 @@ from pyscf_ipu.scf.run import Cycling, History, ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer
+from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
@@ -97,7 +99,7 @@ def restricted_kohn_sham(
     remaining error enters squared, but only if the density is idempotent.  Where the overlap has
     smaller eigenvalues than `scf_dtype` can hold, this evaluation becomes an SCF.
     """
-    numerics, xc = settings.numerics_of(machine.has_float64), functional(settings.xc)
+    numerics, xc = numerics_of(shape, settings, machine.has_float64), functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     products = by_orbitals(machine.grid_products, xc, many_aos=numerics.wide)
     machine = replace(machine, grid_products=products)
@@ -112,7 +114,9 @@ def restricted_kohn_sham(
     how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
     aids = mol.aids.astype(numerics.matrix_dtype)
     start = Start(guess_density(atoms), mol.n_occupied, aids, cycling=how)
-    lowest = _solve(problem, basis, start, settings=settings, machine=machine, stability=stability)
+    solve, algebra = lowest_scf if stability else _one_run, machine.algebra
+    most = settings.fixed_cycles or settings.max_cycles
+    lowest = solve(problem, basis, start, max_cycles=most, tolerance=numerics, algebra=algebra)
     run = lowest.run
     if numerics.refines:
         atoms = gathered(numerics.energy_dtype)
@@ -123,7 +127,9 @@ def restricted_kohn_sham(
             basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         aids = mol.aids.astype(numerics.energy_dtype)
         start = Start(guess_density(atoms), mol.n_occupied, aids)
-        run = _evaluate(problem, basis, run, start=start, settings=settings)
+        run = _evaluate(
+            problem, basis, run, start=start, numerics=numerics, most_cycles=settings.max_cycles
+        )
     terms = run.terms
     if machine.idempotent and numerics.result_dtype == np.float32:
         # A density that is far from its end need not be that of any orbitals.
@@ -144,32 +150,17 @@ def _wide_machine(machine: Machine, shape: Shape, settings: Settings) -> Machine
     )
 
 
-def _solve(
+def _one_run(
     problem: Hamiltonian,
     basis: Orthonormal,
     start: Start,
-    settings: Settings,
-    machine: Machine,
-    stability: bool,
+    max_cycles: int,
+    tolerance: Precision,
+    algebra: Algebra,
 ) -> Lowest:
-    """The SCF, with `stability` followed along its instabilities."""
-    numerics, algebra = settings.numerics_of(machine.has_float64), machine.algebra
-    if stability:
-        return lowest_scf(
-            problem,
-            basis,
-            start,
-            max_cycles=settings.max_cycles,
-            tolerance=numerics,
-            algebra=algebra,
-        )
+    """An SCF whose instabilities nobody follows."""
     run = scf(
-        problem.cycled,
-        basis,
-        start,
-        max_cycles=settings.fixed_cycles or settings.max_cycles,
-        tolerance=numerics,
-        algebra=algebra,
+        problem.cycled, basis, start, max_cycles=max_cycles, tolerance=tolerance, algebra=algebra
     )
     return Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
 
@@ -203,28 +194,34 @@ def _solution(
 
 
 def _evaluate(
-    problem: Hamiltonian, basis: Orthonormal, run: ScfRun, start: Start, settings: Settings
+    problem: Hamiltonian,
+    basis: Orthonormal,
+    run: ScfRun,
+    start: Start,
+    numerics: Precision,
+    most_cycles: int,
 ) -> ScfRun:
     """Energy and orbitals in float64: of the density that a float32 SCF ended with.
 
     That density, not the one of its orbitals: these are one plain step further, which is a step
     back where the field answers strongly to a change of the density.  So it is the one cycle of a
-    loop, which goes on only if the overlap has too small an eigenvalue: then from this
-    density if it has converged, else from the guess.
+    loop, which goes on only if the overlap has too small an eigenvalue, and the matrices were in
+    float32: then from this density if it has converged, else from the guess.
 
     Args:
         problem: in float64.
         basis: its orthonormaliser.
         run: how the SCF in float32 ended.
         start: of an SCF in float64.
-        settings: of the calculation.
+        numerics: of the program.
+        most_cycles: of a loop that goes on.
     """
-    small = basis.smallest < settings.numerics.least_overlap
+    small = (basis.smallest < numerics.least_overlap) & (not numerics.wide)
     purer = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
     guess = jnp.where(small & ~run.converged, start.guess, purer)
-    cycles = jnp.where(small, settings.max_cycles, 1)
+    cycles = 1 if numerics.wide else jnp.where(small, most_cycles, 1)
     evaluated = scf(
-        problem.fock,
+        problem.cycled,
         basis,
         start._replace(guess=guess),
         max_cycles=cycles,

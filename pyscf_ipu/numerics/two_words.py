@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jax.typing import DTypeLike
 
-from pyscf_ipu.numerics.arrays import Floats
+from pyscf_ipu.numerics.arrays import Floats, taken
 
 
 class Pair(NamedTuple):
@@ -26,9 +26,9 @@ class Pair(NamedTuple):
         """The sum, rounded to the dtype of the words."""
         return self.hi + self.lo
 
-    def at(self, index: object) -> Pair:
-        """Both words indexed alike."""
-        return Pair(self.hi[index], self.lo[index])
+    def at(self, *places: object) -> Pair:
+        """Both words indexed alike, by places that count from the start."""
+        return Pair(taken(self.hi, *places), taken(self.lo, *places))
 
     def astype(self, dtype: DTypeLike) -> Pair:
         """Widen to `dtype`: float32 words become one exact float64 word and a zero."""
@@ -61,8 +61,10 @@ def scaled(x: Floats, constant: float) -> Floats:
 
 
 def quotient(constant: float, x: Floats) -> Pair:
-    """constant / x in two words, however the machine rounds a division."""
+    """constant / x in two words, however the machine rounds a division; in float64 in one."""
     c = split(np.asarray(constant), x.dtype)
+    if x.dtype == np.float64:
+        return Pair(c.hi / x, jnp.zeros_like(x))
     inverse = 1.0 / x
     whole = two_product(inverse, x)
     rest = inverse * ((1.0 - whole.hi) - whole.lo)

@@ -33,8 +33,12 @@ def iterate(problem: ScfProblem, begin: Begin, aids: Aids) -> tuple[ScfRun, Floa
     def wanted(state: CycleState) -> Flag:
         return begin.wanted & unfinished(state)
 
-    condition = wanted if problem.cycling.tries_others else unfinished
-    end = lax.while_loop(condition, partial(cycle, problem, begin), _first(problem, begin, aids))
+    first, following = _first(problem, begin, aids), partial(cycle, problem, begin)
+    if isinstance(problem.max_cycles, int) and problem.max_cycles == 1:
+        end = following(first)
+    else:
+        condition = wanted if problem.cycling.tries_others else unfinished
+        end = lax.while_loop(condition, following, first)
     return end.run, end.Cx
 
 

@@ -94,7 +94,7 @@ class ScfRun(NamedTuple):
 def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
     """A run that has not begun."""
     n, dtype = guess.shape[0], guess.dtype
-    shapes = jax.eval_shape(fock, guess)[1]
+    shapes = jax.eval_shape(lambda density: fock(density)[1], guess)
     return ScfRun(
         density=guess,
         evaluated=guess,

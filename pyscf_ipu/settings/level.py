@@ -342,13 +342,18 @@ class Settings:
         """The dtypes and thresholds of precision and accuracy; a fit is always made in float64."""
         return self.numerics_of(has_float64=True)
 
-    def numerics_of(self, has_float64: bool) -> Precision:
-        """The `numerics` of a machine with float64, or of one without."""
+    def numerics_of(self, has_float64: bool, heavy: bool = False) -> Precision:
+        """The `numerics` of a machine with float64, or of one without.
+
+        Args:
+            has_float64: whether the machine has.
+            heavy: whether the molecule may have core potentials, beside which float32 loses 1 meV.
+        """
         from pyscf_ipu.elements.basis_sets import reaches_far
         from pyscf_ipu.numerics.precision import PRECISIONS, for_accuracy, widened
 
         precision = PRECISIONS[self.precision]
-        if has_float64 and reaches_far(self.basis):
+        if has_float64 and (heavy or reaches_far(self.basis)):
             precision = widened(precision)
         return replace(for_accuracy(precision, self.accuracy), fits=self.jk != "exact")
 

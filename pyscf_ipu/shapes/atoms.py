@@ -128,8 +128,8 @@ def gather_shells(
         exponents, coefficients = [], []
         for c, s in group.source:
             rows = mol.element[layout.slots[c]]
-            exponents.append(tables[c].exponents[s].astype(dtype).at(rows))
-            coefficients.append(tables[c].coefficients[s].astype(dtype).at(rows))
+            exponents.append(tables[c].exponents[s].at(rows).astype(dtype))
+            coefficients.append(tables[c].coefficients[s].at(rows).astype(dtype))
         centre = mol.positions.at(group.atom).astype(dtype)
         out.append(Shells(_joined(exponents), _joined(coefficients), centre))
     return tuple(out)

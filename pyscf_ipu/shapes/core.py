@@ -12,6 +12,7 @@ from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.elements.basis_sets import core_electrons, pyscf_ecp
 from pyscf_ipu.elements.mixed import functions_of
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, class_members
 
@@ -24,6 +25,11 @@ def has_core(shape: Shape, settings: Settings) -> bool:
         for c in shape.classes
         for z in class_members(c.family, c.kinds, basis, cart=cart)
     )
+
+
+def numerics_of(shape: Shape, settings: Settings, has_float64: bool = True) -> Precision:
+    """The dtypes and thresholds of a shape's programs; see `Settings.numerics_of`."""
+    return settings.numerics_of(has_float64, heavy=has_core(shape, settings))
 
 
 def core_matrix(mol: Molecule, settings: Settings) -> Float[np.ndarray, "N N"]:

@@ -69,11 +69,15 @@ class Strips:
 
     def members(self) -> np.ndarray:
         """The places [m, S, mb] of the m-th chunk of each pair; nb for a missing one."""
-        onto = self.onto()
-        rank = np.where(onto, np.cumsum(onto, axis=2), 0)
-        places = np.full((rank.max(), *onto.shape[:2]), self.chunks_per_strip, np.int32)
-        strip, pair, chunk = np.nonzero(onto)
-        places[rank[strip, pair, chunk] - 1, strip, pair] = chunk
+        chunk = np.argsort(self.segment, axis=1, kind="stable")
+        pair = np.take_along_axis(self.segment, chunk, axis=1)
+        place = np.broadcast_to(np.arange(self.chunks_per_strip), pair.shape)
+        is_first = np.diff(pair, axis=1, prepend=-2) != 0
+        rank = place - np.maximum.accumulate(np.where(is_first, place, 0), axis=1)
+        there = (pair >= 0) & (pair < self.pairs_per_strip)
+        size = (rank[there].max() + 1, self.n_strips, self.pairs_per_strip)
+        places = np.full(size, self.chunks_per_strip, np.int32)
+        places[rank[there], np.nonzero(there)[0], pair[there]] = chunk[there]
         return places
 
 

@@ -49,7 +49,8 @@ FILES = ("base/units.py base/host/__init__.py base/host/backend.py solver/platfo
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
 """For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies come as fast
-with it, forces take a third longer.  jaxlib 0.11.2 has no such choice any more."""
+with it, forces in small basis sets take a third longer.  jaxlib 0.11.2 has no such choice any
+more."""
 
 UNUSABLE = (
     jax.errors.JaxRuntimeError,

@@ -12,6 +12,7 @@ from pyscf_ipu.machines.gpu_machine import has_kernel
 from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
+from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
@@ -25,7 +26,7 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     Matrices over AO pairs (half of the supermatrix; for the portable vertices also all ERIs, their
     blocks and parts), or those of density fitting, and the AO values with their gradients.
     """
-    numerics = settings.numerics
+    numerics = numerics_of(shape, settings)
     word = np.dtype(numerics.energy_dtype).itemsize
     words = word + (np.dtype(numerics.scf_dtype).itemsize if numerics.refines else 0)
     grid = 0.0
@@ -58,7 +59,7 @@ def fitting_bytes(shape: Shape, settings: Settings) -> int:
     Without codelets, and where the metric has no Cholesky factor (the long range of 1/r), (P|ab) is
     turned around and multiplied: three of it.
     """
-    numerics = settings.numerics
+    numerics = numerics_of(shape, settings)
     n = auxiliary_layout(shape, auxiliary_level(settings)).n_functions
     words = np.dtype(numerics.result_dtype).itemsize
     if numerics.refines and not numerics.wide:
@@ -78,7 +79,7 @@ def _more_eris(settings: Settings) -> float:
 
 def result_bytes(shape: Shape, settings: Settings) -> int:
     """What is kept of every molecule of a batch: orbitals, density and their energies."""
-    word = np.dtype(settings.numerics.result_dtype).itemsize
+    word = np.dtype(numerics_of(shape, settings).result_dtype).itemsize
     return (2 * shape.n_ao + 1) * shape.n_ao * word
 
 
@@ -88,7 +89,7 @@ def side_by_side_bytes(shape: Shape, settings: Settings, size: int, kernels: boo
     Measured on an H100: 34 MB a molecule of 56 AOs, B3LYP/STO-3G in float32, of which all integrals
     and G are 21 and the AO values 15.  Without GPU kernels the blocks of integrals come on top.
     """
-    numerics = settings.numerics
+    numerics = numerics_of(shape, settings)
     words = np.dtype(numerics.scf_dtype).itemsize
     if numerics.refines:
         words += np.dtype(numerics.energy_dtype).itemsize

@@ -17,6 +17,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
+from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.solver.solver import Solver
 
@@ -52,7 +53,7 @@ def rks_core(
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol, coarse)
     how = machine(shape) if machine else HOST
-    numerics = settings.numerics_of(how.has_float64)
+    numerics = numerics_of(shape, settings, how.has_float64)
     if not how.branches:
         settings = replace(settings, first_cycles="full")
     if settings.form(shape.n_ao) == "ri" and not how.has_float64 and not numerics.refines:

@@ -28,7 +28,7 @@ from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
 from pyscf_ipu.shapes.auxiliary import check_auxiliary
-from pyscf_ipu.shapes.core import has_core
+from pyscf_ipu.shapes.core import has_core, numerics_of
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import kept
 from pyscf_ipu.solver.platform import MEMORY_SHARE, Platform, platform
@@ -106,10 +106,9 @@ class Solver:
         """The machine that computes a call that is made now."""
         return self.machine or platform()
 
-    @property
-    def numerics(self) -> Precision:
+    def numerics(self, shape: Shape) -> Precision:
         """The dtypes and thresholds of the machine that computes a call that is made now."""
-        return self.settings.numerics_of(self.platform.has_float64)
+        return numerics_of(shape, self.settings, self.platform.has_float64)
 
     def shape(self, mol: Molecule, coarse: bool = False) -> Shape:
         """The bucket of a molecule.
@@ -136,7 +135,7 @@ class Solver:
             raise InvalidMolecule(why)
         if level.form(shape.n_ao) == "ri":
             check_auxiliary(mol.numbers, level)
-        elif level.numerics.matrix_dtype == np.float32 and shape.n_ao > MOST_AOS:
+        elif self.numerics(shape).matrix_dtype == np.float32 and shape.n_ao > MOST_AOS:
             raise TooLarge(
                 f"too large: {shape.n_ao} AOs, and exact integrals in {level.precision} take at "
                 f"most {MOST_AOS}: use jk='ri', or precision='float64'"
@@ -250,12 +249,14 @@ class Solver:
                 warn_if_missing()
             start = time.perf_counter()
             driver = self.platform.driver(make(shape, self._computed))
-            with plain_jax(), self.numerics.scope():
+            numerics = self.numerics(shape)
+            with plain_jax(), numerics.scope():
                 tables = shapes_tables.shape_tables(shape, self._computed)
                 example = empty(shape, self._computed, size)
                 of = f"{self.platform.name} {name}".lstrip()
                 key = f"{of} {shape!r} {self._computed!r} batch of {size}"
-                arguments, quick = (tables, example, np.int32(1)), programs is not self._gradients
+                arguments = (tables, example, np.int32(1))
+                quick = programs is not self._gradients or numerics.wide
                 try:
                     program, cached = kept.compiled(driver, key, arguments, quick=quick)
                 except TooLarge as error:
@@ -299,7 +300,8 @@ class Solver:
             self.compile_gradient(shape, len(mols))
         self.compile(shape, stability, len(mols))
         batch = conformer.batch(mols, shape, self.settings, size=size, convergence=convergence)
-        with plain_jax(), self.numerics.scope():
+        numerics = self.numerics(shape)
+        with plain_jax(), numerics.scope():
             count = np.int32(len(mols))
             programs = self._lowest if stability else self._programs
             out = programs[shape, size](self._tables[shape], batch, count)
@@ -315,7 +317,7 @@ class Solver:
                 out = out._replace(orbitals=empty, density=out.density if keeps else empty)
             out = jax.device_get(out)
 
-        level = {"settings": self.settings, "numerics": self.numerics}
+        level = {"settings": self.settings, "numerics": numerics}
 
         def result(b: int, mol: Molecule) -> MoleculeResult:
             row = jax.tree.map(itemgetter(b), (out, gradient))

@@ -1,6 +1,7 @@
 """JAX as this package's programs need it, whatever mode the caller has put it into."""
 
 import functools
+import gc
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +39,20 @@ def lowered_plainly(function: Callable, args: tuple) -> jax.stages.Lowered:
     In the block of `plain_jax`, every constant would be computed while the function is traced, by a
     small program of its own: some 200 of them take as long as the function.
     """
-    return plainly(lambda: jax.jit(function).lower(*args))
+    with _uncollected():
+        return plainly(lambda: jax.jit(function).lower(*args))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from looking for garbage: of the million objects of a trace nearly all stay."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def plainly(function: Callable[[], Out]) -> Out:

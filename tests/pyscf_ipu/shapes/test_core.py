@@ -11,7 +11,7 @@ from pyscf_ipu.base.errors import InvalidMolecule, UsageError
 from pyscf_ipu.elements.basis_sets import core_electrons, element_shells
 from pyscf_ipu.interop import integrals
 from pyscf_ipu.shapes.conformer import conformer, empty_batch
-from pyscf_ipu.shapes.core import core_forces, core_matrix, has_core
+from pyscf_ipu.shapes.core import core_forces, core_matrix, has_core, numerics_of
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tables import shape_tables
 
@@ -66,6 +66,14 @@ def test_shapes_of_lighter_elements_have_none():
     assert empty_batch(light, SVP, 2).core is None
     assert empty_batch(heavy, SVP, 2).core.hi.shape == (2, heavy.n_pairs)
     assert all(max(c.family) <= 36 for c in shape([35, 17, 6, 1]).classes)
+
+
+def test_matrices_are_in_float64_beside_a_potential():
+    """With all in float32, I2 was off by 1.1 meV."""
+    light, heavy = (numerics_of(shape(z), SVP) for z in ([17, 1], [53, 1]))
+    assert not light.wide
+    assert heavy.wide
+    assert not numerics_of(shape([53, 1]), SVP, has_float64=False).wide
 
 
 def test_valence_charges_and_pairs():
