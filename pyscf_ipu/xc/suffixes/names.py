@@ -181,7 +181,7 @@ def _without_parameters(functional: str, suffix: str) -> str:
     """Why there is no such correction, as a sentence; "" if there is one, or none is asked for."""
     if not suffix:
         return ""
-    if functional in OWN_BASIS:
+    if functional in OWN_BASIS or functional in WITH_VV10:
         return f"{functional + suffix!r}: {functional!r} has its own correction; leave out {suffix}"
     known = METHODS[SUFFIXES[suffix]].parameters
     if SAME_PARAMETERS.get(functional, functional) in known and functional not in OWN:
