@@ -24,7 +24,7 @@ from qm1b.inputs import InputSummary
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.reference.free_atoms import FreeAtoms
-from qm1b.rows.schema import RETRIABLE
+from qm1b.rows.schema import RETRIABLE, Json
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster
 from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
@@ -35,6 +35,7 @@ from qm1b.run.trace import Trace
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import FINE, RunSettings
+from qm1b.storage import kept
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,17 @@ class _Generation:
         self.started = run_folder.started_now()
         self.limits = limits_of(run.settings, engine)
         known = out.identity.free_atom_energies_hartree
-        self.atoms = FreeAtoms(run.settings.level, self.limits.elements(), known)
+        self._of_atoms: Json = {
+            "level": run.settings.level.to_dict(), "max_aos": run.settings.max_aos,
+            "factory": run.factory, "versions": dict(out.identity.versions),
+        }  # fmt: skip
+        before = kept.find("free-atoms", self._of_atoms)
+        numbers: list[int] = []
+        if isinstance(before, dict):
+            known = before | dict(known)
+        else:
+            numbers = self.limits.elements()
+        self.atoms = FreeAtoms(run.settings.level, numbers, known)
 
     def execute(self) -> Summary:
         """Run to the end, or to the first Ctrl-C; the folder is consistent in either case."""
@@ -264,6 +275,8 @@ class _Generation:
         if self.atoms.energies != self.out.identity.free_atom_energies_hartree:
             self.out.know(self.atoms.energies)
             self._write_manifest(RUNNING)
+            if not self.atoms.problems:
+                kept.keep("free-atoms", self._of_atoms, self.atoms.energies)
         while self.atoms.problems:  # each is said once
             symbol, problem = self.atoms.problems.popitem()
             self.display.say(
