@@ -101,7 +101,7 @@ class Worker:
             seconds: time for its imports, after which it is `overdue`.
 
         Raises:
-            UserError: the log cannot be written; its folder may be gone.
+            UserError: the log cannot be written, whose folder may be gone; or the server has ended.
         """
         try:
             open(self.log, "ab").close()
@@ -112,7 +112,13 @@ class Worker:
         with environment_of(environment()), _interrupts_ignored():
             how = theirs, dict(os.environ), self.name, str(self.log), self.serve, self.args
             self.process = _CONTEXT.Process(target=_child, args=how, daemon=True)
-            self.process.start()
+            try:
+                self.process.start()
+            except EOFError:
+                raise UserError(
+                    "the server that starts workers has ended, perhaps because it may not open "
+                    "enough files: allow more in this shell (`ulimit -n 1024`)"
+                ) from None
         theirs.close()
         self.job = None
         self.deadline = time.monotonic() + seconds
@@ -235,8 +241,22 @@ def start_server() -> None:
     """
     if isinstance(_CONTEXT, ForkServerContext):
         _CONTEXT.set_forkserver_preload([*IMPORTED])
-        with environment_of(environment()), _interrupts_ignored():
+        with environment_of(environment()), _interrupts_ignored(), _stderr_closed():
             forkserver.ensure_running()
+
+
+@contextmanager
+def _stderr_closed() -> Iterator[None]:
+    """What is started inside writes no warnings beside the progress bar."""
+    before = os.dup(2)
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def _child(
