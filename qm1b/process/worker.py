@@ -116,8 +116,8 @@ class Worker:
                 self.process.start()
             except EOFError:
                 raise UserError(
-                    "the server that starts workers has ended, perhaps because it may not open "
-                    "enough files: allow more in this shell (`ulimit -n 1024`)"
+                    "the server that starts workers has ended, most likely for this reason: "
+                    "Too many open files; allow more files in this shell (`ulimit -n 1024`)"
                 ) from None
         theirs.close()
         self.job = None
