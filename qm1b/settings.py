@@ -29,9 +29,9 @@ STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 CPU = "cpu"
 """The machine of a run that asks for no simulated one: what JAX computes on."""
 
-Padding = Literal["fine", "coarse"]
-FINE, COARSE = get_args(Padding)
-"""Words for `padding`."""
+Padding = Literal["fine", "coarse", "coarsest"]
+PADDINGS = FINE, COARSE, COARSEST = get_args(Padding)
+"""Words for `padding`, in the order of `RunSettings.coarse`."""
 
 OMITTED = {
     "id_column": (None,),
@@ -101,9 +101,9 @@ class RunSettings:
     """Where the input is cut into work units, each of which becomes a shard: for each part of it,
     its lines and those of a unit. A run decides it by `qm1b.folder.manifest.work_units.cut`."""
     padding: Padding | None = None
-    """How far numbers of hydrogens are rounded up, so that molecules share programs. coarse needs
-    half as many programs, for small inputs. If not given, what takes less time, or what the run in
-    --out has."""
+    """How far numbers of atoms are rounded up, so that molecules share programs. coarse needs half
+    as many programs, and coarsest one or two, for small inputs. If not given, what takes least
+    time, or what the run in --out has."""
 
     machine: str = CPU
     """What computes: cpu, or the program of a simulated IPU, bow or gc200, which also prices each
@@ -122,9 +122,9 @@ class RunSettings:
         return STABILITY[self.stability] if self.stability in STABILITY else float(self.stability)
 
     @property
-    def coarse(self) -> bool:
-        """Whether numbers of hydrogens are rounded up to few limits."""
-        return self.padding == COARSE
+    def coarse(self) -> int:
+        """How coarsely numbers of atoms are rounded up, 0 to 2."""
+        return PADDINGS.index(self.padding or FINE)
 
     @property
     def unit_lines(self) -> int | tuple[tuple[int, int], ...]:

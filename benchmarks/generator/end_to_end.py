@@ -1,9 +1,9 @@
 """`qm1b generate` against the loop that a PySCF user would write: SMILES in, file out.
 
 Ours is the command as users run it, start-up, conformers, writing and all, on a warm cache of
-programs, and so with the padding of long runs.  The loop embeds with RDKit, runs PySCF in one
-single-threaded process per core, and writes one HDF5 file.  For a quick look: --molecules 4
---conformers 2 --rounds 1.
+programs, and so with the padding of long runs; the first run, with an empty cache, has no target.
+The loop embeds with RDKit, runs PySCF in one single-threaded process per core, and writes one HDF5
+file.  For a quick look: --molecules 4 --conformers 2 --rounds 1.
 """
 
 import os
@@ -22,7 +22,7 @@ from pyscf_ipu import Molecule, Settings
 from qm1b.folder import shards
 from qm1b.rows.schema import CONVERGED
 
-TARGET = 8.0
+TARGET = 13.0
 QM1B = Path(sys.executable).parent / "qm1b"
 
 
@@ -45,15 +45,16 @@ def main() -> int:
             "qm1b generate": lambda: generate(source, fresh(), args.conformers),
             "PySCF loop": lambda: loop(pool, smiles, args.loop_conformers, fresh()),
         }
-        sides["qm1b generate"]()  # compiles; not timed
+        first = sides["qm1b generate"]()  # compiles
         loop(pool, smiles[:2], 1, fresh())  # loads libraries; not timed
         rates = harness.in_turn(sides, args.rounds)
     for name, found in rates.items():
         print(f"{name:14} {median(found):.2f} conformers/s")
+    print(f"with an empty cache {first:.2f} conformers/s")
     ratio = median(rates["qm1b generate"]) / median(rates["PySCF loop"])
     print(f"{ratio:.1f} times as fast (target {TARGET:.0f}), {len(cores())} cores")
     missed = [] if ratio >= TARGET else [f"{ratio:.1f} of {TARGET:.0f} times as fast"]
-    return harness.finish(args.out, {"rates": rates, "ratio": ratio}, missed)
+    return harness.finish(args.out, {"rates": rates, "empty_cache": first, "ratio": ratio}, missed)
 
 
 def generate(source: Path, out: Path, conformers: int) -> float:

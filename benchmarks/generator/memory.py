@@ -18,7 +18,7 @@ from pyscf_ipu import Molecule, Solver
 from qm1b.engine import factory
 from qm1b.engine import worker as engine_worker
 from qm1b.process import jobs
-from qm1b.process.worker import Worker, environment, wait
+from qm1b.process.worker import Worker, wait
 from qm1b.rows.schema import Conformer
 from qm1b.settings import PRESETS, RunSettings
 
@@ -36,7 +36,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "worker.log"
         engine = (factory.DEFAULT, RunSettings(PRESETS["qm1b"], conformers=1))
-        worker = Worker(engine_worker.serve, engine, log, environment())
+        worker = Worker(engine_worker.serve, engine, log)
         worker.start()
         try:
             seen = measure(worker, readings)

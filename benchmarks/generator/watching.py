@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ class Watch(Plain):
 
 
 def sample(stats: Stats) -> Sample:
-    """Of this process and its children, now."""
+    """Of this process and those below it, now."""
     kib, files, ticks = 0, 0, 0
     for pid in family():
         try:
@@ -108,7 +109,10 @@ def sample(stats: Stats) -> Sample:
 
 
 def family() -> Iterator[int]:
-    """This process and its children; workers have none."""
-    yield os.getpid()
-    for task in Path("/proc/self/task").iterdir():
-        yield from map(int, (task / "children").read_text().split())
+    """This process and all below it: a server has forked the workers."""
+    found = [os.getpid()]
+    for process in found:
+        yield process
+        with suppress(OSError):  # it has just ended
+            for task in Path(f"/proc/{process}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())

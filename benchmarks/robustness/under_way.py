@@ -1,6 +1,7 @@
 """Faults that strike while a run is under way: its worker processes, its shards, its folder.
 
-The workers are found by their parent and by the names that they give themselves (/proc, Linux).
+The workers are found by the names that they give themselves, and by the server between them and
+the run (/proc, Linux).
 """
 
 import os
@@ -150,14 +151,19 @@ def _victim(rng: random.Random, run: Started, name: str) -> int:
 
 
 def _workers(parent: int, name: str) -> list[int]:
-    """The processes of a name that a process has started."""
+    """The processes of a name that the server of a process has forked."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             comm, _, rest = stat.read_text().partition(" (")[2].rpartition(") ")
-            if comm == name and int(rest.split()[1]) == parent:
+            if comm == name and _above(int(rest.split()[1])) == parent:
                 found.append(int(stat.parent.name))
     return found
+
+
+def _above(process: int) -> int:
+    """The number of its parent."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -91,7 +91,17 @@ class Shape:
         return np.repeat(np.arange(len(self.classes), dtype=np.int32), self.counts)
 
 
-def hydrogen_limits(n_heavy: int, coarse: bool = False) -> tuple[int, ...]:
+HEAVY_LIMITS = (9, 13, 18, 25, 36)
+"""The numbers of slots for atoms other than hydrogen in the coarsest shapes."""
+
+
+def padded_heavy(n_heavy: int, coarse: int = 0) -> int:
+    """Slots for atoms other than hydrogen: their number but in the coarsest shapes."""
+    limits = HEAVY_LIMITS if coarse > 1 and n_heavy else ()
+    return next((n for n in limits if n >= n_heavy), n_heavy)
+
+
+def hydrogen_limits(n_heavy: int, coarse: int = 0) -> tuple[int, ...]:
     """The numbers of hydrogen slots offered beside `n_heavy` other atoms, ascending.
 
     Fixed fractions of the saturated count 2 n + 2, chosen from the hydrogen histograms of GDB-11:
@@ -99,8 +109,8 @@ def hydrogen_limits(n_heavy: int, coarse: bool = False) -> tuple[int, ...]:
 
     Args:
         n_heavy: atoms other than hydrogen.
-        coarse: only the largest one, or from seven heavy atoms on the largest two.  These are half
-            as many programs, which all others can use too, and a fifth more time for a molecule.
+        coarse: 1 for only the largest one, or from seven heavy atoms on the largest two: half as
+            many programs, and a fifth more time for a molecule.  2 for only the largest one.
     """
     saturated = 2 * n_heavy + 2
     if n_heavy <= 4:
@@ -112,11 +122,11 @@ def hydrogen_limits(n_heavy: int, coarse: bool = False) -> tuple[int, ...]:
     else:
         fractions = (0.4, 0.55, 0.7, 1.0)
     if coarse:
-        fractions = fractions[-2:] if n_heavy >= 7 else fractions[-1:]
+        fractions = fractions[-2:] if n_heavy >= 7 and coarse == 1 else fractions[-1:]
     return tuple(math.ceil(f * saturated - 1e-9) for f in fractions)
 
 
-def padded_hydrogens(n_heavy: int, n_hydrogen: int, coarse: bool = False) -> int:
+def padded_hydrogens(n_heavy: int, n_hydrogen: int, coarse: int = 0) -> int:
     """Hydrogen slots for a molecule; beyond saturation (H2, ions) the exact number."""
     if n_heavy == 0:
         return n_hydrogen
@@ -204,7 +214,7 @@ def shape_of(
     cart: Cart,
     grid: Grid | int,
     pad: bool = True,
-    coarse: bool = False,
+    coarse: int = 0,
 ) -> Shape:
     """The shape of a molecule from its atomic numbers.
 
@@ -212,7 +222,8 @@ def shape_of(
         numbers: atomic numbers, in any order.
         basis, cart, grid: as in `Settings`.
         pad: False keeps the exact number of hydrogens, to measure what padding costs.
-        coarse: take the coarse limits for the number of hydrogens.
+        coarse: 1 takes the coarse limits for the number of hydrogens; 2 the largest one, and rounds
+            up the number of other atoms too, by slots of the lightest row that there is.
 
     Raises:
         InvalidMolecule: the basis lacks an element.
@@ -221,6 +232,11 @@ def shape_of(
     n_hydrogen = sum(n for c, n in counts.items() if c.is_hydrogen)
     n_heavy = len(numbers) - n_hydrogen
     pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
+    if pad and n_heavy:
+        spare = padded_heavy(n_heavy, coarse) - n_heavy
+        heavy = (c for c in counts if not c.is_hydrogen)
+        counts[min(heavy, key=lambda c: (c.family[0], -counts[c], repr(c)))] += spare
+        n_heavy += spare
     target = padded_hydrogens(n_heavy, n_hydrogen, coarse) if pad else n_hydrogen
     if target:
         counts[slot_class(1, basis, cart, grid=grid)] = target

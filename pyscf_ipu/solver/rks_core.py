@@ -32,7 +32,7 @@ def rks_core(
     mol: Molecule,
     settings: Settings | None = None,
     machine: Callable[[Shape], Machine] | None = None,
-    coarse: bool = False,
+    coarse: int = 0,
 ) -> tuple[Core, Arguments]:
     """(function, arguments): `jax.jit(function)(*arguments)` is one SCF, coordinates to results.
 

@@ -110,12 +110,12 @@ class Solver:
         """The dtypes and thresholds of the machine that computes a call that is made now."""
         return numerics_of(shape, self.settings, self.platform.has_float64)
 
-    def shape(self, mol: Molecule, coarse: bool = False) -> Shape:
+    def shape(self, mol: Molecule, coarse: int = 0) -> Shape:
         """The bucket of a molecule.
 
         Args:
             mol: the molecule.
-            coarse: one of fewer and larger buckets, for few molecules (`hydrogen_limits`).
+            coarse: 1 or 2 for one of fewer and larger buckets, for few molecules (`shape_of`).
 
         Raises:
             InvalidMolecule: the level lacks an element (`n_ao`), or the basis has too few functions

@@ -26,6 +26,7 @@ from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE, Share
 from qm1b.folder.stdin import PIPE, spooled
 from qm1b.inputs.container import MEMBER_SUFFIXES
+from qm1b.process.worker import start_server
 from qm1b.rows.schema import Json
 from qm1b.settings import PRESETS, RunSettings
 
@@ -151,6 +152,8 @@ class Generate(RunSettings):
         from qm1b.run.generate import Run, generate
 
         began, chip = time.monotonic(), None
+        if self.cluster is None:
+            start_server()
         if self.price:
             from pyscf_ipu.ipu.chip.target import priced_target
 

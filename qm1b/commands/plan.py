@@ -17,7 +17,7 @@ from pyscf_ipu.base.terminal import counted, say
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.errors import UserError
 from qm1b.folder.stdin import PIPE
-from qm1b.settings import COARSE, RunSettings
+from qm1b.settings import PADDINGS, RunSettings
 
 if TYPE_CHECKING:
     from qm1b.report.estimate import MachineRate, Need
@@ -82,7 +82,6 @@ class PlanCommand(Generate):
         from pyscf_ipu.base.host.cores import n_cores
         from qm1b import inputs
         from qm1b.engine import factory
-        from qm1b.engine.padding import cheaper
         from qm1b.report.estimate import rate_of
         from qm1b.report.measure import measured
         from qm1b.run.generate import limits_of
@@ -92,10 +91,8 @@ class PlanCommand(Generate):
         engine = factory.build(factory.DEFAULT, settings)
         source = inputs.summarise(self.source, settings)
         limits = limits_of(settings, engine)
-        molecules = round(self.molecules or source.n_lines)
-        padding = settings.padding or cheaper(settings.level, molecules, settings.conformers)
-        settings = replace(settings, padding=padding)
-        preview = Preview.of(source, settings, limits)
+        preview = Preview.of(source, settings, limits, molecules=self.molecules or 0.0)
+        settings = replace(settings, padding=preview.padding)
         say(self._what_it_is(preview, settings))
         if large := too_large(preview, source, settings, limits=limits):
             say(large)
@@ -143,7 +140,7 @@ class PlanCommand(Generate):
     def _price(self, name: str) -> int:
         """The plan on a simulated system; nothing is timed."""
         from pyscf_ipu.ipu import priced_target
-        from qm1b.engine.padding import cheaper
+        from qm1b.engine.padding import cheapest
         from qm1b.report.costs.pod import accepted, pod_plan
         from qm1b.report.costs.pod_text import as_text
 
@@ -154,7 +151,9 @@ class PlanCommand(Generate):
         settings = run_settings(self)
         candidates = accepted(self.source, settings)
         molecules = self.molecules or len(candidates)
-        coarse = cheaper(settings.level, round(molecules), settings.conformers) == COARSE
+        atoms = [candidate.numbers for candidate in candidates]
+        each = settings.conformers * molecules / len(atoms)
+        padding = settings.padding or cheapest(atoms, each, settings)
         quiet = self.json == TO_STDOUT
         tell = (lambda _: None) if quiet else say
         plan = pod_plan(
@@ -162,7 +161,7 @@ class PlanCommand(Generate):
             settings.level,
             system,
             rows=float(molecules * settings.conformers),
-            coarse=coarse,
+            coarse=PADDINGS.index(padding),
             tell=tell,
         )
         if self.json is not None:

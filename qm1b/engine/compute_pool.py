@@ -23,7 +23,7 @@ from qm1b.engine.ladder import memory_of
 from qm1b.engine.programs import ProgramEvent
 from qm1b.process.jobs import Done, Failed, Job, Lost
 from qm1b.process.pool import Policy, Pool
-from qm1b.process.worker import Worker, environment
+from qm1b.process.worker import Worker
 from qm1b.rows.schema import TOO_LARGE, Conformer, Row
 from qm1b.settings import RunSettings
 
@@ -71,7 +71,7 @@ class ComputePool(Pool[Conformer]):
         self._worked: set[Hashable] = set()
         self._compiling: dict[int, tuple[str, float]] = {}
         serve, args, name = engine_worker.serve, (factory, settings), "qm1b-compute"
-        workers = [Worker(serve, args, log, env=environment(), name=name) for _ in range(n)]
+        workers = [Worker(serve, args, log, name=name) for _ in range(n)]
         super().__init__(workers, functools.partial(probe, engine), POLICY)
 
     @property

@@ -40,10 +40,10 @@ class Engine(Protocol):
         """AOs of some atomic numbers; raises InvalidMolecule if the basis lacks an element."""
         ...
 
-    def shape(self, molecule: Molecule, /, *, coarse: bool = ...) -> Hashable:
+    def shape(self, molecule: Molecule, /, *, coarse: int = ...) -> Hashable:
         """The shape of a molecule; raises InvalidMolecule if the engine cannot compute it.
 
-        With coarse, more molecules share one, for runs that are too short for many programs.
+        With coarse, 1 or 2, more molecules share one: for runs too short for many programs.
         """
         ...
 

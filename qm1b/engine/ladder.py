@@ -136,7 +136,7 @@ def run_of(
     engine_at: EngineAt,
     stability: bool = False,
     forces: bool = False,
-    coarse: bool = False,
+    coarse: int = 0,
     properties: Sequence[str] = (),
 ) -> Run:
     """A function that computes conformers of a shape.
@@ -146,7 +146,7 @@ def run_of(
         engine_at: as of `factory.at_precisions`.
         stability: whether to follow instabilities, whichever rung it is.
         forces: whether to compute forces too.
-        coarse: whether the shape is one of few (`Engine.shape`).
+        coarse: how coarse the shape is (`Engine.shape`).
         properties: fields of a row that follow from the density.
     """
 

@@ -37,12 +37,12 @@ class Prices:
     Args:
         level: the level.
         forces: whether rows have forces.
-        coarse: whether numbers of hydrogens are rounded up to few limits.
+        coarse: how coarsely numbers of atoms are rounded up, 0 to 2.
         is_simulated: whether a simulated IPU computes them.
     """
 
     def __init__(
-        self, level: Settings, forces: bool, coarse: bool, is_simulated: bool = False
+        self, level: Settings, forces: bool, coarse: int, is_simulated: bool = False
     ) -> None:
         self._level, self._forces, self._coarse = level, forces, coarse
         self._dearer = SIMULATED if is_simulated else 1.0

@@ -3,9 +3,13 @@
 It serves RDKit, which may hang or crash on a SMILES, and the engine, one thread per core. A worker
 handles one job at a time, so it is known what is lost with it. Workers die with their parent,
 whatever kills it, and ignore Ctrl-C.
+
+On Linux a server process imports what workers need, computes nothing, and is forked for each of
+them: imports take a core two seconds, and are made once, beside those of the parent.
 """
 
 import ctypes
+import fcntl
 import multiprocessing as mp
 import os
 import signal
@@ -15,8 +19,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from multiprocessing import connection
+from dataclasses import dataclass
+from multiprocessing import connection, forkserver
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +39,16 @@ starved (a debugger, swapping, another job), and the limit says nothing about it
 LOG_IS_GONE = 74
 """Exit code of a worker that cannot open its log; the next `start` says why."""
 
-_CONTEXT = mp.get_context("spawn")  # fork and the threads of RDKit, XLA and rich do not mix
+_CONTEXT = mp.get_context("forkserver" if sys.platform == "linux" else "spawn")
+"""Never fork: it does not mix with the threads of RDKit, XLA and rich."""
+
+IMPORTED = (
+    "qm1b.cli",
+    "qm1b.engine.worker",
+    "qm1b.conformers.embed_pool",
+    "pyscf_ipu.solver.solver",
+)
+"""What the server imports; the command itself too, which each child imports as its main module."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +86,6 @@ class Worker:
     args: tuple[object, ...]
     log: Path
     """Takes its stdout and stderr."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables, set before anything is imported."""
     name: str = "qm1b-worker"
     """What `ps`, `top` and the kernel's log call the process, on Linux; at most 15 characters."""
     job: Any = None
@@ -89,20 +101,24 @@ class Worker:
             seconds: time for its imports, after which it is `overdue`.
 
         Raises:
-            UserError: the log cannot be written; its folder may be gone.
+            UserError: the log cannot be written, whose folder may be gone; or the server has ended.
         """
         try:
             open(self.log, "ab").close()
         except OSError as error:
             raise not_written(self.log, error) from None
+        start_server()
         self.conn, theirs = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(
-            target=_child,
-            args=(theirs, os.getpid(), self.name, str(self.log), self.serve, self.args),
-            daemon=True,
-        )
-        with environment_of(self.env), _interrupts_ignored():
-            self.process.start()
+        with environment_of(environment()), _interrupts_ignored():
+            how = theirs, dict(os.environ), self.name, str(self.log), self.serve, self.args
+            self.process = _CONTEXT.Process(target=_child, args=how, daemon=True)
+            try:
+                self.process.start()
+            except EOFError:
+                raise UserError(
+                    "the server that starts workers has ended, most likely for this reason: "
+                    "Too many open files; allow more files in this shell (`ulimit -n 1024`)"
+                ) from None
         theirs.close()
         self.job = None
         self.deadline = time.monotonic() + seconds
@@ -218,12 +234,44 @@ def environment_of(env: Mapping[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
+def start_server() -> None:
+    """Start the server, unless it runs; it goes on with its imports while the caller does others.
+
+    It takes the variables of `environment` from now, and ends with this process.
+    """
+    if isinstance(_CONTEXT, ForkServerContext):
+        _CONTEXT.set_forkserver_preload([*IMPORTED])
+        with environment_of(environment()), _interrupts_ignored(), _stderr_closed():
+            forkserver.ensure_running()
+
+
+@contextmanager
+def _stderr_closed() -> Iterator[None]:
+    """What is started inside writes no warnings beside the progress bar."""
+    before = os.dup(2)
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
 def _child(
-    conn: Connection, parent: int, name: str, log: str, serve: Serve, args: Sequence[object]
+    conn: Connection,
+    env: Mapping[str, str],
+    name: str,
+    log: str,
+    serve: Serve,
+    args: Sequence[object],
 ) -> None:
     """What runs in the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with(parent, name)
+    os.environ.clear()
+    os.environ.update(env)  # the server may be older than changes to it
+    _die_with_parent(name)
     # Warnings must not break the progress bar, and the last words of a crash must be kept.
     try:
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -237,20 +285,25 @@ def _child(
     sys.stdout.flush()
 
 
-def _die_with(parent: int, name: str) -> None:
-    """Let the kernel kill this process when its parent dies (Linux), or watch for it elsewhere."""
+def _die_with_parent(name: str) -> None:
+    """Let the kernel kill this process when its parent dies (Linux), or watch for it elsewhere.
+
+    The parent holds the other end of a pipe to the end of its life.
+    """
+    parent = mp.parent_process()
+    assert parent is not None
     if sys.platform == "linux":
-        set_parent_death_signal, set_name = 1, 15
-        prctl = ctypes.CDLL(None).prctl
-        prctl(set_parent_death_signal, signal.SIGKILL)
-        prctl(set_name, name.encode())
-        if os.getppid() != parent:
+        set_name, pipe = 15, int(parent.sentinel)  # type: ignore[arg-type]
+        ctypes.CDLL(None).prctl(set_name, name.encode())
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+        if not parent.is_alive():
             os._exit(1)
         return
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -10,7 +10,7 @@ from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.settings import COARSE
+from qm1b.settings import FINE, PADDINGS
 
 HOUR = 3600.0
 MACHINES = (1, 4, 16, 64, 256)
@@ -79,7 +79,7 @@ def rate_of(folder: Path) -> MachineRate:
     prices = Prices(
         manifest.level,
         forces=settings.get("forces", False),
-        coarse=settings.get("padding") == COARSE,
+        coarse=PADDINGS.index(settings.get("padding", FINE)),
         is_simulated="machine" in settings,
     )
     rows = size = 0

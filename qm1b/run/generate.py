@@ -12,7 +12,6 @@ from pyscf_ipu.base.terminal import counted
 from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
-from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError
 from qm1b.folder import run_folder, shards
 from qm1b.folder.manifest import manifest
@@ -25,7 +24,7 @@ from qm1b.inputs import InputSummary
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.reference.free_atoms import FreeAtoms
-from qm1b.rows.schema import RETRIABLE
+from qm1b.rows.schema import RETRIABLE, Json
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster
 from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
@@ -36,6 +35,7 @@ from qm1b.run.trace import Trace
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import FINE, RunSettings
+from qm1b.storage import kept
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Run:
             f"{self.settings.level.in_words}{', with forces' * self.settings.forces}"
             f"{''.join(f', {name}' for name in self.settings.properties)}"
             f"{', with every cycle' * self.settings.level.history}"
-            f"{', coarse padding' * self.settings.coarse}"
+            f"{f', {self.settings.padding} padding' * bool(self.settings.coarse)}"
             f"{f', on a simulated {self.settings.machine}' * self.settings.is_simulated}{part}"
         )
 
@@ -106,8 +106,9 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     source = inputs.summarise(run.source, run.settings)
     engine = engine_factory.build(run.factory, run.settings)
     definition = engine_factory.definition(run.settings.level.xc)
-    settings = with_padding(run.settings, run.out, source.n_lines)
+    settings = with_padding(run.settings, run.out)
     preview = Preview.of(source, settings, limits_of(settings, engine))
+    settings = replace(settings, padding=preview.padding)
     run = replace(run, settings=with_units(settings, run.out, preview, stride=source.stride))
     identity = Manifest.of(run.settings, run.source, source, definition=definition, share=run.share)
     retry = run.retry_dropped
@@ -119,22 +120,12 @@ def generate(run: Run, display: Display | None = None) -> Summary:
         return generation.execute()
 
 
-def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettings:
-    """The settings with a padding: the one given, that of the run in the folder, or the cheaper.
-
-    Args:
-        settings: of the run.
-        folder: its own; it may not exist.
-        n_lines: of the whole input, also if this run computes a share of it. So all shares have
-            the same padding, and can be merged.
-    """
+def with_padding(settings: RunSettings, folder: Path) -> RunSettings:
+    """The settings with a padding: the one given, that of the run in the folder, or none."""
     if settings.padding is not None:
         return settings
     earlier = shards.settings_of_run(folder)
-    if earlier is not None:
-        return replace(settings, padding=earlier.get("padding", FINE))
-    molecules = min(n_lines, settings.limit or n_lines)
-    return replace(settings, padding=cheaper(settings.level, molecules, settings.conformers))
+    return replace(settings, padding=None if earlier is None else earlier.get("padding", FINE))
 
 
 def with_units(settings: RunSettings, folder: Path, preview: Preview, stride: int) -> RunSettings:
@@ -196,7 +187,17 @@ class _Generation:
         self.started = run_folder.started_now()
         self.limits = limits_of(run.settings, engine)
         known = out.identity.free_atom_energies_hartree
-        self.atoms = FreeAtoms(run.settings.level, self.limits.elements(), known)
+        self._of_atoms: Json = {
+            "level": run.settings.level.to_dict(), "max_aos": run.settings.max_aos,
+            "factory": run.factory, "versions": dict(out.identity.versions),
+        }  # fmt: skip
+        before = kept.find("free-atoms", self._of_atoms)
+        numbers: list[int] = []
+        if isinstance(before, dict):
+            known = before | dict(known)
+        else:
+            numbers = self.limits.elements()
+        self.atoms = FreeAtoms(run.settings.level, numbers, known)
 
     def execute(self) -> Summary:
         """Run to the end, or to the first Ctrl-C; the folder is consistent in either case."""
@@ -274,6 +275,8 @@ class _Generation:
         if self.atoms.energies != self.out.identity.free_atom_energies_hartree:
             self.out.know(self.atoms.energies)
             self._write_manifest(RUNNING)
+            if not self.atoms.problems:
+                kept.keep("free-atoms", self._of_atoms, self.atoms.energies)
         while self.atoms.problems:  # each is said once
             symbol, problem = self.atoms.problems.popitem()
             self.display.say(

@@ -48,7 +48,7 @@ class Solver:
     def shape(self, molecule, coarse=False):
         if 15 in molecule.numbers:
             raise TooLarge("too large: phosphorus needs 900 GiB")
-        step = 32 if coarse else 8
+        step = (8, 32, 128)[coarse]
         return Shape(-(-self.n_ao(molecule.numbers) // step) * step)
 
     def stays_out(self, molecule, convergence):

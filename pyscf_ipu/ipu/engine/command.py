@@ -20,7 +20,7 @@ from pyscf_ipu.solver.rks_core import Arguments, Core, rks_core
 
 
 def price_rks(
-    mol: Molecule, settings: Settings, chip: Target, replicas: int = 1, coarse: bool = False
+    mol: Molecule, settings: Settings, chip: Target, replicas: int = 1, coarse: int = 0
 ) -> Profile:
     """The price of one SCF on one IPU, without its results; tables of elements stay on the chip.
 
@@ -40,7 +40,7 @@ def check_priced(mol: Molecule, settings: Settings) -> None:
 
 
 def _program(
-    mol: Molecule, settings: Settings, chip: Target, num_ipus: int = 1, coarse: bool = False
+    mol: Molecule, settings: Settings, chip: Target, num_ipus: int = 1, coarse: int = 0
 ) -> tuple[Core, Arguments]:
     """The program of a molecule and its arguments; raises what `check_priced` raises."""
     check_priced(mol, settings)

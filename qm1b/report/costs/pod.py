@@ -112,7 +112,7 @@ def pod_plan(
     level: Settings,
     target: Target,
     rows: float,
-    coarse: bool = False,
+    coarse: int = 0,
     tell: Callable[[str], None] = print,
 ) -> PodPlan:
     """The price of a dataset of molecules like these.
@@ -122,7 +122,7 @@ def pod_plan(
         level: the level of theory.
         target: the system; one IPU if it is a chip by itself.
         rows: of the dataset.
-        coarse: whether numbers of hydrogens are rounded up to few limits.
+        coarse: how coarsely numbers of atoms are rounded up, 0 to 2.
         tell: what is being priced.
 
     Raises:

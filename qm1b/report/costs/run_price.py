@@ -18,7 +18,7 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.costs.shape_price import ShapePrice, ShapeToPrice, price, priced, seconds_of
 from qm1b.rows.batch import conformer_of
 from qm1b.rows.schema import Json
-from qm1b.settings import COARSE
+from qm1b.settings import FINE, PADDINGS
 from qm1b.storage.files import write_json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
 
     source = ShardFolder(folder)
     manifest = source.manifest
-    coarse = manifest.settings.get("padding") == COARSE
+    coarse = PADDINGS.index(manifest.settings.get("padding", FINE))
     solver = Solver(manifest.level)
     rows, samples = Counter[Any](), dict[Any, tuple[str, Molecule]]()
     known = dict[tuple[bytes, int], Any]()

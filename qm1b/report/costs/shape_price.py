@@ -120,7 +120,7 @@ def priced(
 
 
 def price(
-    molecule: Molecule, level: Settings, target: Target, replicas: int, coarse: bool
+    molecule: Molecule, level: Settings, target: Target, replicas: int, coarse: int
 ) -> Profile:
     """One conformer on one IPU of a system."""
     from pyscf_ipu.ipu.engine.command import price_rks

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.shapes.shape import Shape
+from qm1b.engine.padding import cheapest
 from qm1b.engine.price import Prices
 from qm1b.inputs import InputSummary
 from qm1b.rows.schema import TOO_LARGE, Drop
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
-from qm1b.settings import RunSettings
+from qm1b.settings import FINE, PADDINGS, Padding, RunSettings
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,40 @@ class Preview:
     sample: Sequence[SampledLine]
     prices: Prices
     """Of rows of the run."""
+    padding: Padding = FINE
+    """The one given, or the cheapest."""
 
     @classmethod
-    def of(cls, source: InputSummary, settings: RunSettings, limits: Limits) -> Preview:
-        """Screen and price the sample of an input."""
+    def of(
+        cls, source: InputSummary, settings: RunSettings, limits: Limits, molecules: float = 0.0
+    ) -> Preview:
+        """Screen and price the sample of an input.
+
+        Args:
+            source: the whole input, also if the run computes a share of it: so all shares have the
+                same padding, and can be merged.
+            settings: of the run; without a padding the cheapest one is chosen.
+            limits: of its molecules.
+            molecules: lines of the run, if not those of the input.
+        """
+        screen = Screen(limits, settings.conformers)
+        seen = [screen(record) for record in source.sample]
+        atoms = [[] if isinstance(each, Drop) else each.numbers for each in seen]
+        n_lines = min(source.n_lines, settings.limit or source.n_lines)
+        rows = settings.conformers * (molecules or n_lines) / len(seen)
+        padding = settings.padding or cheapest(filter(None, atoms), rows, settings)
         prices = Prices(
-            settings.level, forces=settings.forces, coarse=settings.coarse,
+            settings.level, forces=settings.forces, coarse=PADDINGS.index(padding),
             is_simulated=settings.is_simulated,
         )  # fmt: skip
-        screen, lines = Screen(limits, settings.conformers), []
-        for record in source.sample:
-            verdict = screen(record)
+        lines = []
+        for verdict, numbers in zip(seen, atoms, strict=True):
             if isinstance(verdict, Drop):
                 lines.append(SampledLine(0.0, 0, None, reason=verdict.reason))
             else:
-                numbers = verdict.numbers
                 seconds = settings.conformers * prices.seconds(numbers)
                 lines.append(SampledLine(seconds, settings.conformers, prices.shape(numbers)))
-        return cls(min(source.n_lines, settings.limit or source.n_lines), lines, prices)
+        return cls(n_lines, lines, prices, padding=padding)
 
     @property
     def is_whole(self) -> bool:

@@ -12,6 +12,7 @@ from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.shapes.shape import (
     count_ao,
     hydrogen_limits,
+    padded_heavy,
     padded_hydrogens,
     shape_of,
     slot_class,
@@ -64,7 +65,17 @@ def test_coarse_limits_are_fixed():
     }
 
 
-@given(st.integers(1, 40), st.integers(0, 90), st.booleans())
+def test_the_coarsest_limits_are_fixed():
+    assert [padded_heavy(n, 2) for n in (1, 9, 10, 14, 25, 36, 37)] == [9, 9, 13, 18, 25, 36, 37]
+    assert [padded_heavy(n, coarse) for n in (1, 8) for coarse in (0, 1)] == [1, 1, 8, 8]
+    assert {n: hydrogen_limits(n, coarse=2) for n in (9, 13, 37)} == {
+        9: (20,),
+        13: (28,),
+        37: (76,),
+    }
+
+
+@given(st.integers(1, 40), st.integers(0, 90), st.integers(0, 2))
 def test_every_molecule_fits_as_tightly_as_the_limits_allow(n_heavy, n_hydrogen, coarse):
     limits = hydrogen_limits(n_heavy, coarse)
     assert list(limits) == sorted(set(limits))
@@ -82,7 +93,23 @@ def test_molecules_of_several_fine_shapes_share_a_coarse_one():
     assert (shape.n_heavy, shape.n_hydrogen) == (8, 13)
 
 
-@pytest.mark.parametrize("coarse", [False, True])
+def test_molecules_of_up_to_nine_heavy_atoms_share_the_coarsest_shape():
+    """Spare slots are of the lightest row, so that chlorine makes one other shape and not eight."""
+    numbers = [[6] * n + [1] * h for n, h in ((1, 4), (4, 6), (7, 16), (9, 20))]
+    (shape,) = {shape_of(each, *LEVEL, coarse=2) for each in numbers}
+    assert (shape.n_heavy, shape.n_hydrogen) == (9, 20)
+    chlorides = [[6] * n + [17] + [1] * 3 for n in (1, 5, 8)]
+    (shape,) = {shape_of(each, *LEVEL, coarse=2) for each in chlorides}
+    assert shape.counts == (1, 8, 20)
+
+
+def test_the_coarsest_shape_of_few_atoms_is_exact():
+    assert shape_of([1, 1], *LEVEL, coarse=2) == shape_of([1, 1], *LEVEL)
+    exact = {shape_of([6, 8], "cc-pcvdz", False, 0, coarse=c) for c in (0, 2)}
+    assert len(exact) == 1  # a basis without hydrogen
+
+
+@pytest.mark.parametrize("coarse", [0, 1, 2])
 def test_beyond_saturation_counts_are_exact(coarse):
     assert padded_hydrogens(1, 5, coarse) == 5
     assert padded_hydrogens(0, 2, coarse) == 2

@@ -98,3 +98,16 @@ def test_rotation_on_a_fine_grid(solver_of):
         change[grid_level] = abs(one.energy - other.energy)
     assert change[5] < 1e-6
     assert change[5] < change[0]
+
+
+@pytest.mark.parametrize("level", [{"precision": "mixed"}, {"precision": "float64", "xc": "hf"}])
+def test_empty_slots(level, solver_of):
+    """In the coarsest of its shapes a molecule has seven spare atoms, which change digits alone."""
+    solver, mol = solver_of(**level), small("methanol")
+    shapes = [solver.shape(mol, coarse) for coarse in (0, 2)]
+    assert [shape.n_heavy for shape in shapes] == [2, 9]
+    one, other = (solver.run(shape, [mol], forces=True)[0] for shape in shapes)
+    assert abs(one.energy - other.energy) < 1e-8
+    np.testing.assert_allclose(one.mo_energy, other.mo_energy, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(one.forces, other.forces, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(one.dipole, other.dipole, rtol=0, atol=1e-4)

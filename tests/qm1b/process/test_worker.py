@@ -1,14 +1,18 @@
 """Worker processes: who used the processor, how they end, and what they are called."""
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from qm1b.errors import UserError
-from qm1b.process.worker import Ready, Worker, cpu_seconds, wait
+from qm1b.process import worker as module
+from qm1b.process.worker import Ready, Worker, cpu_seconds, start_server, wait
 
 
 def works(conn):
@@ -70,15 +74,61 @@ def test_a_process_that_takes_long_to_die_keeps_its_exit_code(worker, monkeypatc
     worker.start()
 
 
-def test_a_folder_that_is_gone_is_one_sentence(tmp_path, capfd):
+PARENT = """
+import os, sys
+from pathlib import Path
+from qm1b.process.worker import Worker, wait
+sys.path.insert(0, sys.argv[2])
+from test_worker import works
+
+if __name__ == "__main__":
+    worker = Worker(works, (), Path(sys.argv[1]))
+    worker.start()
+    wait([worker], 60.0)
+    worker.send("job")
+    print(worker.process.pid, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_busy_worker_dies_with_its_parent(tmp_path):
+    """Though the parent that is killed is not the process that forked it."""
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    command = [sys.executable, script, tmp_path / "log", Path(__file__).parent]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 30.0
+    while cpu_seconds(int(ended.stdout)) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def has_variable(conn, name):
+    conn.send(os.environ.get(name))
+
+
+def test_a_worker_has_the_variables_of_now(tmp_path, monkeypatch):
+    """The server that forks it may be older."""
+    start_server()
+    monkeypatch.setenv("QM1B_TEST", "new")
+    for name, value in (("QM1B_TEST", "new"), ("OMP_NUM_THREADS", "1")):
+        worker = Worker(has_variable, (name,), tmp_path / "log")
+        worker.start()
+        wait([worker], 60.0)
+        assert next(worker.messages()) == value
+        worker.stop()
+
+
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path, capfd, monkeypatch):
     with pytest.raises(UserError, match=r"folder .*/gone is gone: somebody deleted or moved it"):
         Worker(works, (), tmp_path / "gone" / "log").start()
     here = tmp_path / "here"
     here.mkdir()
     worker = Worker(works, (), here / "log")
-    worker.start()
-    (here / "log").unlink()
-    here.rmdir()  # before the child, which is importing, opens its log
+    with monkeypatch.context() as patch:  # gone before the child opens its log
+        patch.setattr(module, "start_server", lambda: shutil.rmtree(here))
+        worker.start()
     wait([worker], 60.0)
     with pytest.raises(EOFError):
         list(worker.messages())

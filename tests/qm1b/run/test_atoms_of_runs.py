@@ -154,6 +154,7 @@ def test_a_run_without_free_atoms_says_so_once(tmp_path, monkeypatch):
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(free_atoms, "free_atom_energy", fail)
+    monkeypatch.setenv("PYSCF_IPU_CACHE", "off")
     said = []
     monkeypatch.setattr(Display, "say", lambda self, text: said.append(text))
     out, _ = fake_run(tmp_path, "O\nC\nCC\nCCO\nCCC\n")

@@ -1,4 +1,4 @@
-"""The real command with the real engine, on a handful of molecules: two programs."""
+"""The real command with the real engine, on a handful of molecules: one program."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ def real(tmp_path_factory):
     source.write_text(SMILES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSCF_IPU_CACHE", str(folder / "cache"))
-        # The tests' own cache may hold one of the programs, from an earlier session.
+        # The tests' own cache may hold the program, from an earlier session.
         patch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
         arguments = ("--conformers", CONFORMERS, "--seed", 3)
         done = command("generate", source, "--out", out, *arguments)
@@ -45,7 +45,7 @@ def table(real, tmp_path_factory):
 def test_what_the_command_says_and_leaves(real, capsys):
     out, text, _ = real
     assert "10 conformers of 5 molecules" in text
-    assert "programs: 2 compiled" in text
+    assert "programs: 1 compiled" in text
     assert f"The data are in {out}" in text
     drops = pd.read_csv(out / shards.DROPPED)
     assert drops["line"].tolist() == [6, 7, 8]

@@ -27,8 +27,8 @@ def programs(folder):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Folders of a run that chose coarse padding by itself, and of one that was told to be fine."""
-    given = {"coarse": None, "fine": "fine"}
+    """Folders of a run that chose its padding, the coarsest, and of one that was to be fine."""
+    given = {"coarsest": None, "fine": "fine"}
     folders = {name: tmp_path_factory.mktemp(name) for name in given}
     return {name: fake_run(folders[name], MANY, padding=given[name])[0] for name in given}
 
@@ -43,23 +43,23 @@ def copied(runs, tmp_path):
     return copy
 
 
-def test_a_small_run_takes_coarse_padding_and_fewer_programs(runs):
+def test_a_small_run_takes_the_coarsest_padding_and_fewer_programs(runs):
     assert {name: chosen(out) for name, out in runs.items()} == {
-        "coarse": "coarse",
+        "coarsest": "coarsest",
         "fine": "fine",
     }
-    assert programs(runs["coarse"]) < programs(runs["fine"])
+    assert programs(runs["coarsest"]) < programs(runs["fine"])
     assert "padding" not in shards.read_manifest(runs["fine"]).settings
-    found = shards.read_attributes(shards.shards(runs["coarse"])[0])
-    assert json.loads(found["settings"])["padding"] == "coarse"
+    found = shards.read_attributes(shards.shards(runs["coarsest"])[0])
+    assert json.loads(found["settings"])["padding"] == "coarsest"
 
 
 def test_lines_beyond_the_limit_do_not_count(tmp_path):
     text = "".join(f"{'C' * n}\n" for n in range(1, 6)) + "C\n" * 5000
-    assert chosen(fake_run(tmp_path, text, limit=4)[0]) == "coarse"
+    assert chosen(fake_run(tmp_path, text, limit=4)[0]) == "coarsest"
 
 
-@pytest.mark.parametrize("taken", ["fine", "coarse"])
+@pytest.mark.parametrize("taken", ["fine", "coarsest"])
 @pytest.mark.parametrize("harm", ["none", "manifest", "shard", "all shards"])
 def test_the_padding_of_a_folder_is_found(taken, harm, copied):
     out = copied(taken)
@@ -68,10 +68,9 @@ def test_the_padding_of_a_folder_is_found(taken, harm, copied):
         (out / shards.MANIFEST).unlink()
     for path in {"shard": found[:1], "all shards": found}.get(harm, []):
         os.truncate(path, 2000)
-    for rows in (39, 100_000):  # of which the one makes it coarse, the other fine
-        assert with_padding(settings(), out, rows).padding == taken
-    other = {"fine": "coarse", "coarse": "fine"}[taken]
-    assert with_padding(settings(padding=other), out, 39).padding == other
+    assert with_padding(settings(), out).padding == taken
+    other = {"fine": "coarsest", "coarsest": "fine"}[taken]
+    assert with_padding(settings(padding=other), out).padding == other
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"settings": 3}'])
@@ -81,13 +80,13 @@ def test_a_padding_that_nothing_says_is_not_chosen_anew(copied, text):
     for path in shards.shards(out):
         os.truncate(path, 2000)
     with pytest.raises(UserError, match=r"shard-00000.h5 is damaged.*manifest.*give --padding"):
-        with_padding(settings(), out, 39)
-    assert with_padding(settings(padding="fine"), out, 39).padding == "fine"
+        with_padding(settings(), out)
+    assert with_padding(settings(padding="fine"), out).padding == "fine"
 
 
 @pytest.mark.parametrize("said", [None, "no JSON", "[" * 50_000, '{"padding": "wide"}', 3], ids=str)
 def test_a_shard_that_says_no_settings_is_passed_over(copied, said):
-    out = copied("coarse")
+    out = copied("coarsest")
     (out / shards.MANIFEST).unlink()
     (first, *others) = shards.shards(out)
     seal_again(
@@ -98,7 +97,7 @@ def test_a_shard_that_says_no_settings_is_passed_over(copied, said):
             else (file.attrs.__setitem__("settings", said))
         ),
     )
-    assert shards.settings_of_run(out)["padding"] == "coarse"
+    assert shards.settings_of_run(out)["padding"] == "coarsest"
     for path in others:
         path.unlink()
     with pytest.raises(UserError, match=r"shard-00000.h5.*settings"):
@@ -110,8 +109,7 @@ def test_a_folder_without_shards_holds_no_choice(copied, tmp_path):
     for path in shards.shards(out):
         path.unlink()
     for folder in (out, tmp_path / "none"):
-        assert with_padding(settings(), folder, 39).padding == "coarse"
-        assert with_padding(settings(), folder, 100_000).padding == "fine"
+        assert with_padding(settings(), folder).padding is None
 
 
 def test_a_resumed_run_keeps_its_padding(runs, copied, tmp_path):
@@ -123,8 +121,8 @@ def test_a_resumed_run_keeps_its_padding(runs, copied, tmp_path):
 
 
 def test_another_padding_is_another_run(copied, tmp_path):
-    copied("coarse")
-    with pytest.raises(UserError, match=r"field +there +here\n +padding +coarse +-$"):
+    copied("coarsest")
+    with pytest.raises(UserError, match=r"field +there +here\n +padding +coarsest +-$"):
         fake_run(tmp_path, MANY, padding="fine")
 
 
@@ -134,9 +132,9 @@ def test_shares_have_the_padding_of_the_whole(runs, tmp_path):
         folder = tmp_path / str(i)
         folder.mkdir()
         parts.append(fake_run(folder, MANY, share=Share(i, 2))[0])
-    assert [chosen(part) for part in parts] == ["coarse"] * 2
+    assert [chosen(part) for part in parts] == ["coarsest"] * 2
     merge(parts, tmp_path / "merged")
-    assert same.differences(runs["coarse"], tmp_path / "merged") == []
+    assert same.differences(runs["coarsest"], tmp_path / "merged") == []
 
 
 class Watch(Display):
@@ -153,23 +151,23 @@ class Watch(Display):
         self.known.append(stats.pending_programs + len(stats.compiles))
 
 
-def test_the_time_left_counts_coarse_programs(tmp_path):
+def test_the_time_left_counts_programs_of_the_padding(tmp_path):
     source = tmp_path / "a.smi"
     source.write_text("".join(f"{'C' * n}\n" for n in range(1, 14)))
     most = {}
-    for taken in ("fine", "coarse"):
+    for taken in ("fine", "coarsest"):
         watch, out = Watch(), tmp_path / taken
         generate(Run(source, out, settings(padding=taken), 1, "fake_engine:Slow"), watch)
         most[taken] = max(watch.known)
         assert programs(out) == most[taken]
-        assert ("coarse padding" in watch.said[0]) == (taken == "coarse")
-    assert most["coarse"] < most["fine"]
+        assert ("coarsest padding" in watch.said[0]) == (taken == "coarsest")
+    assert most["coarsest"] < most["fine"]
 
 
 def test_the_flag_and_what_info_says(runs, capsys):
     assert run_settings(Generate()).padding is None
-    assert run_settings(Generate(padding="coarse")).coarse
-    for taken in ("fine", "coarse"):
+    assert run_settings(Generate(padding="coarsest")).coarse == 2
+    for taken in ("fine", "coarsest"):
         assert main(["info", str(runs[taken])]) == 0
         (line,) = [x for x in capsys.readouterr().out.splitlines() if "padding" in x]
         assert line.split() == ["padding", taken]

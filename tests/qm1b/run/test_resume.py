@@ -99,7 +99,7 @@ def test_where_all_is_damaged_the_settings_that_are_given_count(whole, partial):
         os.truncate(path, 2000)
     with pytest.raises(UserError, match="give --padding and --max-aos as the run had them"):
         again(partial)
-    again(partial, padding="coarse")
+    again(partial, padding="coarsest")
     assert same.differences(whole, partial) == []
 
 

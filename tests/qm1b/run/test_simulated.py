@@ -37,7 +37,7 @@ NAMES = ("ipu_cycles_low", "ipu_cycles_high", "ipu_fullest_tile_bytes")
 @pytest.fixture(scope="module")
 def priced(tmp_path_factory):
     """A run on a simulated chip that is too small for a shape of 64 AOs."""
-    return fake_run(tmp_path_factory.mktemp("priced"), MANY, **HERE)
+    return fake_run(tmp_path_factory.mktemp("priced"), MANY, padding="coarse", **HERE)
 
 
 def test_rows_have_the_price_of_their_own_cycles(priced, whole):

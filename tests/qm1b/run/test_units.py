@@ -34,7 +34,7 @@ def units_of(folder):
 
 @pytest.fixture
 def cut(tmp_path, small_units):
-    return fake_run(tmp_path, MANY, unit_rows=None)[0]
+    return fake_run(tmp_path, MANY, unit_rows=None, padding="fine")[0]
 
 
 def test_units_are_smaller_where_molecules_are_larger(cut):
@@ -66,7 +66,7 @@ def test_a_run_keeps_its_units_when_the_table_changes(cut, tmp_path, monkeypatch
         path.unlink()
     monkeypatch.setattr(CUT, 120.0)
     (cut / "manifest.json").unlink()  # the shards say it, too
-    out, summary = fake_run(tmp_path, MANY, unit_rows=None)
+    out, summary = fake_run(tmp_path, MANY, unit_rows=None, padding="fine")
     assert (out, units_of(out)) == (cut, before)
     assert not summary.interrupted
 
@@ -85,7 +85,7 @@ def test_shares_agree_on_the_units(cut, tmp_path):
     parts = []
     for i in range(3):
         (tmp_path / f"{i}").mkdir()
-        run = fake_run(tmp_path / f"{i}", MANY, unit_rows=None, share=Share(i, 3))
+        run = fake_run(tmp_path / f"{i}", MANY, unit_rows=None, padding="fine", share=Share(i, 3))
         parts.append(run[0])
         assert units_of(run[0]) == units_of(cut)
     merge(parts, tmp_path / "merged")
@@ -102,7 +102,7 @@ def test_a_run_that_is_stopped_in_time_has_whole_units_and_goes_on(
     until = property(lambda _: 1000.0 if len(shards.shards(out)) < 3 else left)
     with monkeypatch.context() as patched:
         patched.setattr("qm1b.process.interrupts.Interrupt.seconds_left", until)
-        _, early = fake_run(tmp_path / "early", MANY, unit_rows=None, deadline=0.0)
+        _, early = fake_run(tmp_path / "early", MANY, unit_rows=None, padding="fine", deadline=0.0)
     assert early.interrupted
     assert early.stopped_in_time
     manifest = shards.read_manifest(out)
@@ -111,7 +111,7 @@ def test_a_run_that_is_stopped_in_time_has_whole_units_and_goes_on(
     assert early.stats.drops == early.tally.drops
     assert early.stats.rows == early.tally.rows == manifest.counts.rows
     assert len((out / "dropped.csv").read_text().splitlines()) == early.stats.drops.total() + 1
-    _, late = fake_run(tmp_path / "early", MANY, unit_rows=None, deadline=math.inf)
+    _, late = fake_run(tmp_path / "early", MANY, unit_rows=None, padding="fine", deadline=math.inf)
     assert not late.interrupted
     assert not late.stopped_in_time
     assert same.differences(cut, out) == []
