@@ -25,6 +25,8 @@ FEW = "CO C=O CN C#N CF C[NH3+] C=C NO".split()
 CHLORINE = ["CCl", "OCl"]
 # Ten elements, and ions of either charge: four shapes.
 ELEMENTS = "CO CF CN C#N CCl CS CP C[SiH3] C[S-] N [NH4+] [OH-] Br".split()
+# 4 to 9 heavy atoms, small ones first: ions of either charge, S, Cl, Br.
+FRAGMENTS = "CC(=O)[O-] c1ccsc1 BrCC(N)=O NC(N)=[NH2+] CC(=O)NC Clc1ccncc1N Cc1cc(O)ccc1N".split()
 # 16 heavy atoms: chains, amino acids, esters, condensed rings.
 SIXTEEN = (
     "CC(C)Cc1ccc(cc1)C(C)C(=O)OC CNC(Cc1c[nH]c2ccccc12)C(=O)O CCCNC(C)C(=O)Nc1ccccc1C "

@@ -11,7 +11,7 @@ import argparse
 import functools
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -52,11 +52,27 @@ class Case:
     """Whether both sides compute forces, too."""
     memory: float = float("inf")
     """GiB that a process of ours may need."""
+    smiles: tuple[str, ...] = ()
+    """Other molecules than the bundled ones."""
 
     @property
     def ways(self) -> tuple[str, ...]:
         """PySCF's, the one that errors are measured from first."""
         return (FITTED,) if self.settings.jk == "ri" else tuple(WAYS)
+
+
+def preset(name: str, target: float, **more: Any) -> Case:
+    """Energy and forces at a published level, fitted, without dispersion: both have one package."""
+    level = replace(Settings.preset(name), jk="ri").without_dispersion()
+    return Case(
+        level,
+        n_heavy=(),
+        limit=6,
+        target_fitting=target,
+        forces=True,
+        smiles=tuple(molecules.FRAGMENTS),
+        **more,
+    )
 
 
 CASES = {
@@ -95,6 +111,11 @@ CASES = {
         4,
         target_fitting=6.0,
     ),
+    "spice": preset("spice", 15.0, memory=4.0),
+    "omol25": preset("omol25", 12.0, memory=4.0),
+    "openff": preset("openff", 20.0),
+    "qmugs": preset("qmugs", 20.0),
+    "r2scan-3c": preset("r2scan-3c", 15.0),
 }
 
 
@@ -120,8 +141,10 @@ def main() -> int:
 
 
 def chosen(case: Case, limit: int) -> list[Molecule]:
-    """Conformers of bundled molecules with the right number of heavy atoms and at most 14 H, those
-    of 16 heavy atoms 20 H."""
+    """Conformers of the case's molecules; of bundled ones those with the right number of heavy
+    atoms and at most 14 H, with 16 heavy atoms 20 H."""
+    if case.smiles:
+        return molecules.embed(list(case.smiles))[:limit]
     if 16 in case.n_heavy:
         smiles, most = list(molecules.SIXTEEN), 20
     else:
