@@ -38,6 +38,6 @@ def check_merged(folder, without, tmp_path, setting, column, **chosen):
         parts.append(fake_run(tmp_path / str(i), MANY, share=Share(i, 2), **chosen)[0])
     merge(parts, tmp_path / "merged")
     assert same.differences(folder, tmp_path / "merged") == []
-    with pytest.raises(UserError, match=rf"not parts of one run.*\n.*\n +{setting}"):
+    with pytest.raises(UserError, match=rf"(?s)not parts of one run.*\n +{setting}"):
         merge([parts[0], without], tmp_path / "mixed")
     assert f"{column} is in one of them only" in " ".join(same.differences(without, folder))
