@@ -25,6 +25,7 @@ from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.numerics.products import after
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
@@ -115,7 +116,8 @@ def restricted_kohn_sham(
     lowest = _solve(problem, basis, start, settings=settings, machine=machine, stability=stability)
     run = lowest.run
     if numerics.refines:
-        atoms = gathered(numerics.energy_dtype)
+        mol = mol._replace(positions=after(run.cycles, mol.positions))  # the SCF's arrays are freed
+        atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
         if numerics.wide:
             problem = on_grid_of(atoms, problem, machine)
         else:
