@@ -21,14 +21,18 @@ from pyscf_ipu.fitting.neighbours import IntN, pair_rows
 from pyscf_ipu.fitting.three_index import Auxiliary, FloatRF, metric, three_index
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
-from pyscf_ipu.numerics.arrays import FloatNN, HostArray
+from pyscf_ipu.numerics.arrays import Count, FloatNN, HostArray
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
+from pyscf_ipu.numerics.products import after
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.tile_plan import TilePlan
 
 LEAST_EIGENVALUE = 1e-7
 """Where the metric has no Cholesky factor, its eigenvectors up to this are left out: PySCF's
 `df.incore.LINEAR_DEP_THR`.  This happens for the long range of 1/r alone."""
+
+PANEL = 2048
+"""AO pairs that are multiplied with the metric's eigenvectors at a time."""
 
 FloatFP = Float[Array, "F P"]
 """Auxiliary functions, AO pairs."""
@@ -84,22 +88,23 @@ def operators(
     dtype = reference.dtype
     pairs = pair_rows(plan, order)
 
-    def solved(of: Interaction) -> tuple[FloatRF, "Root", FittedProducts]:
+    def solved(of: Interaction, auxiliary: Auxiliary) -> tuple[FloatRF, "Root", FittedProducts]:
         integrals = three_index(plan, strips, auxiliary, of=of)
         root = Root(metric(auxiliary, of))
         return integrals, root, root.over_pairs(integrals, pairs, dtype)
 
-    integrals, root, b = solved(COULOMB)
-    parts = [
-        Exchange(None if of == COULOMB else solved(of)[2], fraction)
-        for fraction, of in exchange_parts(exchange)
-    ]
+    integrals, root, b = solved(COULOMB, auxiliary)
     # The field of the reference by the integrals themselves, in float64.
     weights = density_rows(plan, reference.astype(integrals.dtype))
     charge = root.applied(jnp.matmul(weights, integrals, precision="highest")[None])
     fit = root.applied(charge, transposed=True)[0]
     field = jnp.matmul(integrals, fit, precision="highest")[pair_rows(plan, None)]
     energy = 0.5 * jnp.sum(charge * charge)
+    auxiliary = auxiliary._replace(sides=after((b, field), auxiliary.sides))
+    parts = [
+        Exchange(None if of == COULOMB else solved(of, auxiliary)[2], fraction)
+        for fraction, of in exchange_parts(exchange)
+    ]
     return Operators(
         b, tuple(parts), order, field=_two_words(field, dtype), energy=_two_words(energy, dtype)
     )
@@ -163,7 +168,21 @@ class Root:
 
         def by_eigenvectors(rows: FloatRF) -> FittedProducts:
             root = self._root()
-            return _products(jnp.matmul(root.T, rows[pairs].T, precision="highest"), dtype)
+            wide = min(PANEL, len(pairs))
+
+            def panel(k: Count, b: FittedProducts) -> FittedProducts:
+                """The last one overlaps the one before."""
+                first = jnp.minimum(k * wide, len(pairs) - wide)
+                some = rows[lax.dynamic_slice(jnp.asarray(pairs), (first,), (wide,))]
+                new = _products(jnp.matmul(root.T, some.T, precision="highest"), dtype)
+                return FittedProducts(
+                    lax.dynamic_update_slice(b.b, new.b, (0, first)),
+                    lax.dynamic_update_slice(b.present, new.present, (first,)),
+                )
+
+            empty = jnp.zeros((rows.shape[1], len(pairs)), dtype)
+            none = FittedProducts(empty, jnp.zeros(len(pairs), jnp.int32))
+            return lax.fori_loop(0, -(-len(pairs) // wide), panel, none)
 
         return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
 

@@ -42,6 +42,7 @@ from pyscf_ipu.integrals.strips import StripData, pair_strips
 from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN
 from pyscf_ipu.numerics.columns import BLOCK, columns_of_density
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
+from pyscf_ipu.numerics.products import after
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout
 from pyscf_ipu.shapes.tile_plan import TilePlan
@@ -76,18 +77,25 @@ def fitted_gradient(
     fractions: dict[Interaction, list[float]] = {COULOMB: [1.0, 0.0]}
     for fraction, of in exchange_parts(exchange):
         fractions.setdefault(of, [0.0, 0.0])[1] = fraction
-    parts, by_nuclei = [], jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
-    for of, (coulomb, part) in fractions.items():
-        weights = _weights(
-            plan, strips, auxiliary, density=density, energy=Energy(coulomb, part, of)
-        )
-        three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of=of)
-        by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(on_auxiliary))
-        kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of=of)
+    owners = _atoms_of(layout)
+    nothing = jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
+
+    def part(energy: Energy, auxiliary: Auxiliary) -> tuple[list[PairGradient], FloatA3]:
+        weights = _weights(plan, strips, auxiliary, density=density, energy=energy)
+        kets = pair_kets(plan, strips)
+        three, on_auxiliary = _contracted(kets, auxiliary, weights.three, of=energy.of)
+        by_nuclei = nothing.at[owners].add(_per_shell(on_auxiliary))
+        kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of=energy.of)
         both = [x.centre + y for x, y in zip(kets, on_bras, strict=True)]
-        by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(both))
-        parts.append(three)
-    by_sides = jax.tree.map(lambda *x: sum(x[1:], x[0]), *parts)
+        return three, by_nuclei.at[owners].add(_per_shell(both))
+
+    first, *others = (Energy(c, x, of) for of, (c, x) in fractions.items())
+    total = part(first, auxiliary)
+    for energy in others:
+        sides = after(total, auxiliary.sides)
+        new = part(energy, auxiliary._replace(sides=sides))
+        total = jax.tree.map(jnp.add, total, new)
+    by_sides, by_nuclei = total
     gradients = by_strips(by_sides, strips), by_nuclei
     return jax.tree.map(lambda x: x.astype(atoms.dtype), gradients)
 

@@ -25,6 +25,7 @@ from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS, Precision
+from pyscf_ipu.numerics.products import after
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.algebra import Algebra
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
@@ -119,7 +120,8 @@ def restricted_kohn_sham(
     lowest = solve(problem, basis, start, max_cycles=most, tolerance=numerics, algebra=algebra)
     run = lowest.run
     if numerics.refines:
-        atoms = gathered(numerics.energy_dtype)
+        mol = mol._replace(positions=after(run.cycles, mol.positions))  # the SCF's arrays are freed
+        atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
         if numerics.wide:
             problem = on_grid_of(atoms, problem, machine)
         else:

@@ -37,8 +37,9 @@ class Platform:
     """Sizes of further programs, where the padding of a batch is computed in vain; else empty."""
     threads: Callable[[], int]
     """How many calls to make at a time."""
-    call_bytes: Callable[[Shape, Settings, int], int]
-    """Estimated peak memory of a call, from the number of its molecules."""
+    call_bytes: Callable[..., int]
+    """Estimated peak memory of a call: of a shape, settings and a number of molecules; with the
+    keyword `forces`, of one that computes forces, too."""
     room: Callable[[], int]
     """Bytes of memory where it computes."""
     name: str = ""
@@ -103,9 +104,9 @@ def size_limit(settings: Settings) -> int:
         n, largest = n + 1, shape.n_ao
 
 
-def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:
+def _one_after_another(shape: Shape, settings: Settings, size: int, forces: bool = False) -> int:
     """What one molecule needs while it runs, and what is kept of every molecule of a batch."""
-    return program_bytes(shape, settings) + size * result_bytes(shape, settings)
+    return program_bytes(shape, settings, forces) + size * result_bytes(shape, settings)
 
 
 OTHER = Platform(

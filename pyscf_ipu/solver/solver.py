@@ -14,6 +14,7 @@ from jaxtyping import PyTree
 
 from pyscf_ipu.base.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.base.host.backend import backend
+from pyscf_ipu.base.host.memory_limit import return_memory
 from pyscf_ipu.base.host.modes import plain_jax
 from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.elements.gaussian_grid import valence_radius
@@ -164,9 +165,10 @@ class Solver:
             check_auxiliary(elements, level)
         return count
 
-    def memory_bytes(self, shape: Shape) -> int:
-        """Estimated peak memory of a call with a full batch."""
-        return self.platform.call_bytes(shape, self.settings, self.batch_size(shape))
+    def memory_bytes(self, shape: Shape, forces: bool = False) -> int:
+        """Estimated peak memory of a process that makes the programs and a call of a full batch."""
+        size = self.batch_size(shape)
+        return self.platform.call_bytes(shape, self.settings, size, forces=forces)
 
     def batch_size(self, shape: Shape) -> int:
         """Conformers per call at most; fixed for a shape.
@@ -264,6 +266,7 @@ class Solver:
                     raise
                 if shape not in self._tables:
                     self._tables[shape] = jax.device_put(tables)
+            return_memory()
             programs[shape, size] = program
             return CompileEvent(shape, time.perf_counter() - start, cached)
 

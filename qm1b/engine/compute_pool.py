@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.base.host.memory_limit import available_bytes
+from pyscf_ipu.base.host.memory_limit import available_bytes, free_bytes
 from qm1b.engine import worker as engine_worker
 from qm1b.engine.buckets import Buckets
 from qm1b.engine.factory import Engine, ao_counter
@@ -166,9 +166,15 @@ class ComputePool(Pool[Conformer]):
         return self._has_memory(job.shape)
 
     def _has_memory(self, shape: Hashable) -> bool:
-        """Whether a batch fits into memory beside those that run; one by itself always may."""
-        used = sum(self.memory_bytes(job.shape) for job in self.jobs)
-        return not used or used + self.memory_bytes(shape) <= self._memory_limit
+        """Whether a batch fits into memory beside those that run; one by itself always may.
+
+        It must fit into what other programs leave free just now, too.
+        """
+        used, more = (
+            sum(self.memory_bytes(job.shape) for job in self.jobs),
+            self.memory_bytes(shape),
+        )
+        return not used or (used + more <= self._memory_limit and more <= free_bytes())
 
     def _given_up(self, shape: Hashable) -> bool:
         return self._failures[shape] >= MAX_FAILURES and shape not in self._worked

@@ -51,8 +51,8 @@ class Engine(Protocol):
         """Molecules of a shape in one batch."""
         ...
 
-    def memory_bytes(self, shape: Shape, /) -> int:
-        """The memory that a batch of a shape needs at most."""
+    def memory_bytes(self, shape: Shape, /, *, forces: bool = ...) -> int:
+        """The memory that a batch of a shape needs at most, its programs included."""
         ...
 
     def compile(self, shape: Shape, /, *, stability: bool = ...) -> CompileEvent | None:

@@ -128,7 +128,7 @@ def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[
     rungs = ladder_for(settings)
     others = {(rung.precision, rung.stability) for rung in rungs} - {(None, False)}
     engines = [engine, *(engine_at(precision, stability=lowest) for precision, lowest in others)]
-    return lambda shape: max(each.memory_bytes(shape) for each in engines)
+    return lambda shape: max(each.memory_bytes(shape, forces=settings.forces) for each in engines)
 
 
 def run_of(

@@ -63,7 +63,7 @@ class Solver:
     def batch_size(self, shape):
         return 4
 
-    def memory_bytes(self, shape):
+    def memory_bytes(self, shape, forces=False):
         return 1
 
     def compile(self, shape, stability=False):
@@ -204,7 +204,7 @@ class Fragile64(Solver):
             raise TooLarge("too large in float64")
         return super().shape(molecule, coarse)
 
-    def memory_bytes(self, shape):
+    def memory_bytes(self, shape, forces=False):
         return 2 if self.precision == "float64" else 1
 
     def run(self, shape, molecules, convergence=None, forces=False, stability=False):

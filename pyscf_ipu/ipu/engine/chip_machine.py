@@ -120,5 +120,6 @@ def _refuses(shape: Shape) -> str:
     return f"the basis of one of the elements {WITH_F}" if highest_l > MOST_ANGULAR else ""
 
 
-def _call_bytes(shape: Shape, settings: Settings, size: int) -> int:
+def _call_bytes(shape: Shape, settings: Settings, size: int, forces: bool = False) -> int:
+    del forces  # it computes none
     return BLOCKS * program_bytes(shape, settings) + size * result_bytes(shape, settings)

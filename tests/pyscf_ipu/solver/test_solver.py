@@ -119,7 +119,8 @@ def test_too_large_for_the_memory(monkeypatch, solver):
 
 def test_the_memory_estimate_grows_with_the_work():
     small_shape = Solver(LEVEL).shape(small("methanol"))
-    large_shape = Solver(LEVEL).shape(Molecule([6] * 9 + [1] * 20, np.random.rand(29, 3) * 9))
+    large = Molecule([6] * 24 + [1] * 50, np.random.rand(74, 3) * 20)  # more than compiling takes
+    large_shape = Solver(LEVEL).shape(large)
     assert program_bytes(large_shape, LEVEL) > program_bytes(small_shape, LEVEL)
     doubled = Settings(xc="hf", precision="float64", grid_level=0)
     assert program_bytes(large_shape, doubled) > 1.5 * program_bytes(large_shape, LEVEL) - 3e8

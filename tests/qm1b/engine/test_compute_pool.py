@@ -20,9 +20,10 @@ def pool(tmp_path, monkeypatch):
         "qm1b.process.worker.Worker.send", lambda self, job, _: setattr(self, "job", job)
     )
     monkeypatch.setattr("qm1b.engine.compute_pool.available_bytes", lambda: 100)
+    monkeypatch.setattr("qm1b.engine.compute_pool.free_bytes", lambda: 100)
     need = {"small": 10, "large": 60, "huge": 900}
     engine = Solver(basis="sto-3g")
-    monkeypatch.setattr(engine, "memory_bytes", need.__getitem__)
+    monkeypatch.setattr(engine, "memory_bytes", lambda shape, forces: need[shape])
     return ComputePool(3, "", settings(retry=False), engine, tmp_path / "log")
 
 
@@ -36,6 +37,12 @@ def running(pool, *shapes):
 
 def test_what_does_not_fit_waits(pool):
     assert running(pool, "large", "large", "small", "small") == ["large", "small"]
+
+
+@pytest.mark.parametrize(("free", "count"), [(9, 1), (60, 2)])
+def test_what_other_programs_use_is_not_given_away(pool, monkeypatch, free, count):
+    monkeypatch.setattr("qm1b.engine.compute_pool.free_bytes", lambda: free)
+    assert len(running(pool, "large", "small")) == count
 
 
 def test_a_program_is_begun_before_its_batch_is_full(pool):
