@@ -10,6 +10,7 @@ import inspect
 from dataclasses import fields
 from typing import get_type_hints
 
+import jax
 import numpy as np
 import pytest
 from ase import Atoms
@@ -203,7 +204,7 @@ def charge_counts():
 
 
 def slope_of(mol, **level):
-    return pi.energy_function(mol, pi.Settings(**CHEAP | level))(mol.positions)
+    return jax.jit(pi.energy_function(mol, pi.Settings(**CHEAP | level)))(mol.positions)
 
 
 OTHERS = {
