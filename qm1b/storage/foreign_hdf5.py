@@ -56,16 +56,16 @@ def values(
         NotOurs: it is of another kind, lies in another file, or is larger than this one.
     """
     path = f"{group}/{name}"
+    links: Any = file.id.links
     try:
         for part in (group, path):
-            if file.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            if links.get_info(part.encode()).type != h5py.h5g.LINK_HARD:
                 raise KeyError(f"no dataset {path}")
         # A shard has forty datasets, and h5py's `Dataset` takes longer than to read one.
-        dataset = h5py.h5o.open(file.id, path.encode())
-        if isinstance(dataset, h5py.h5d.DatasetID) and _is_ours(
-            file, dataset, is_text=is_text, dimensions=1 + len(shape)
-        ):
-            return _read(dataset)
+        if h5py.h5g.get_objinfo(file.id, path.encode()).type == h5py.h5g.DATASET:
+            dataset = h5py.h5d.open(file.id, path.encode())
+            if _is_ours(file, dataset, is_text=is_text, dimensions=1 + len(shape)):
+                return _read(dataset)
     except (MemoryError, TypeError, ValueError) as error:  # h5py's
         raise NotOurs(f"dataset {path}: {error}") from None
     raise NotOurs(f"dataset {path} is of another kind, or larger than the file")
@@ -102,9 +102,10 @@ def _is_ours(
 
 def _read(dataset: h5py.h5d.DatasetID) -> np.ndarray:
     """The values of a dataset; text, which has one dimension, as str."""
-    found = np.empty(dataset.shape, dataset.dtype)
-    dataset.read(h5py.h5s.ALL, h5py.h5s.ALL, found)
+    entries = np.empty(dataset.shape, dataset.dtype)
+    dataset.read(h5py.h5s.ALL, h5py.h5s.ALL, entries)
     text = h5py.check_string_dtype(dataset.dtype)
     if text is None:
-        return found
-    return np.array([each.decode(text.encoding, "replace") for each in found], object)
+        return entries
+    encoded: list[Any] = entries.tolist()
+    return np.array([each.decode(text.encoding, "replace") for each in encoded], object)
