@@ -59,7 +59,8 @@ def values(
     links: Any = file.id.links
     try:
         for part in (group, path):
-            if links.get_info(part.encode()).type != h5py.h5g.LINK_HARD:
+            link = part.encode()
+            if not links.exists(link) or links.get_info(link).type != h5py.h5g.LINK_HARD:
                 raise KeyError(f"no dataset {path}")
         # A shard has forty datasets, and h5py's `Dataset` takes longer than to read one.
         if h5py.h5g.get_objinfo(file.id, path.encode()).type == h5py.h5g.DATASET:
