@@ -2,7 +2,9 @@
 
 With `--jaxtyping-packages` jaxtyping wraps every function: for each call it binds the arguments,
 opens a scope for the names of sizes, and checks them in functions of its own, which it compiles at
-import.  A function without arrays needs none of that, and most have none.
+import.  A function without arrays needs none of that, and most have none.  Its checks are compiled
+at its first call: most functions of a process are never called, and those inside of functions are
+made anew each time.
 """
 
 import dataclasses
@@ -23,7 +25,8 @@ CHECKS_ITSELF = {"Settings"}
 
 
 def check_quickly() -> None:
-    """From now on, imported functions without arrays are given to the type checker alone."""
+    """From now on, imported functions are checked from their first call on, those without arrays by
+    the type checker alone."""
     jaxtyping.jaxtyped = functools.partial(_jaxtyped, jaxtyping.jaxtyped)
 
 
@@ -31,15 +34,31 @@ def _jaxtyped(real: Callable, fn: typing.Any = None, *, typechecker: Callable) -
     """As `jaxtyping.jaxtyped`, which is `real`."""
     if fn is None:
         return functools.partial(_jaxtyped, real, typechecker=typechecker)
-    if isinstance(fn, types.FunctionType) and _has_no_arrays(fn):
-        return QUICK(fn)
+    if isinstance(fn, types.FunctionType):
+        real = functools.partial(real, typechecker=typechecker)
+        return _from_first_call(fn, lambda fn: QUICK(fn) if _has_no_arrays(fn) else real(fn))
     if getattr(fn, "__qualname__", None) in CHECKS_ITSELF:
         return fn
     if dataclasses.is_dataclass(fn) and _has_no_arrays(fn.__init__):
         if "__init__" in vars(fn):
-            fn.__init__ = QUICK(fn.__init__)
+            fn.__init__ = _from_first_call(fn.__init__, QUICK)
         return fn
     return real(fn, typechecker=typechecker)
+
+
+def _from_first_call(fn: types.FunctionType, check: Callable) -> types.FunctionType:
+    """A function that replaces itself by what `check` makes of it when it is called."""
+    checked = None
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        __tracebackhide__ = True
+        nonlocal checked
+        if checked is None:
+            checked = check(fn)
+        return checked(*args, **kwargs)
+
+    return call
 
 
 def _has_no_arrays(fn: Callable) -> bool:

@@ -1,5 +1,6 @@
 """What JAX computes on: which algorithms, how a batch runs, and how large it is."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -93,15 +94,21 @@ def platform() -> Platform:
 
 def size_limit(settings: Settings) -> int:
     """AOs of the largest straight alkane that this machine's memory holds, at least methane's."""
-    here, n, largest = platform(), 1, 0
+    here = platform()
     room = MEMORY_SHARE * here.room()
-    while True:
-        shape = shape_of(
-            [6] * n + [1] * (2 * n + 2), settings.basis, settings.cart, grid=settings.grid
-        )
-        if largest and here.call_bytes(shape, settings, 1) > room:
-            return largest
-        n, largest = n + 1, shape.n_ao
+
+    def alkane(n: int) -> Shape:
+        numbers = [6] * n + [1] * (2 * n + 2)
+        return shape_of(numbers, settings.basis, settings.cart, grid=settings.grid)
+
+    def is_too_large(n: int) -> bool:
+        return here.call_bytes(alkane(n), settings, 1) > room
+
+    n = 1
+    while not is_too_large(2 * n):
+        n *= 2
+    n += bisect_left(range(n + 1, 2 * n), True, key=is_too_large)
+    return alkane(n).n_ao
 
 
 def _one_after_another(shape: Shape, settings: Settings, size: int, forces: bool = False) -> int:

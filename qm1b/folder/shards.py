@@ -218,8 +218,15 @@ def _write_group(
             data = group.create_dataset(f.name, data=texts, dtype=h5py.string_dtype())
         else:
             data = group.create_dataset(f.name, data=columns[f.name])
-        data.attrs["units"] = f.unit
-        data.attrs["description"] = f.text
+        _write_texts(data, units=f.unit, description=f.text)
+
+
+def _write_texts(data: h5py.Dataset, **texts: str) -> None:
+    """Give a new dataset attributes: `attrs[name] = text` takes three times as long."""
+    dtype, single = h5py.string_dtype(), h5py.h5s.create(h5py.h5s.SCALAR)
+    kind = h5py.h5t.py_create(dtype, logical=True)
+    for name, text in texts.items():
+        h5py.h5a.create(data.id, name.encode(), kind, single).write(np.array(text, dtype))
 
 
 def _attributes(file: h5py.File) -> Json:

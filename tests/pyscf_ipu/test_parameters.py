@@ -10,6 +10,7 @@ import inspect
 from dataclasses import fields
 from typing import get_type_hints
 
+import jax
 import numpy as np
 import pytest
 from ase import Atoms
@@ -203,7 +204,7 @@ def charge_counts():
 
 
 def slope_of(mol, **level):
-    return pi.energy_function(mol, pi.Settings(**CHEAP | level))(mol.positions)
+    return jax.jit(pi.energy_function(mol, pi.Settings(**CHEAP | level)))(mol.positions)
 
 
 OTHERS = {
@@ -280,8 +281,17 @@ def test_every_parameter_has_a_case(function):
     assert function == "energy_function" or given.keys() > {*LEVEL}
 
 
+SHOWN = ("machine",)
+"""A program of its own, which `ipu/engine/test_chip_machine.py` has, too."""
+
+
 @pytest.mark.parametrize(
-    ("function", "parameter"), [(name, one) for name, cases in OTHERS.items() for one in cases]
+    ("function", "parameter"),
+    [
+        pytest.param(name, one, marks=pytest.mark.long if one in SHOWN else [])
+        for name, cases in OTHERS.items()
+        for one in cases
+    ],
 )
 def test_a_parameter_has_an_effect(monkeypatch, function, parameter):
     assert OTHERS[function][parameter](monkeypatch)

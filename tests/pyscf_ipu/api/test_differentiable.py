@@ -62,7 +62,8 @@ def test_the_place_of_the_molecule_does_not_matter(both):
 
 def test_what_does_not_converge_is_nan():
     energy = pi.energy_function(WATER, pi.Settings(xc="hf", max_cycles=1))
-    value, gradient = jax.value_and_grad(energy)(jnp.asarray(WATER.positions, jnp.float32))
+    both = jax.jit(jax.value_and_grad(energy))
+    value, gradient = both(jnp.asarray(WATER.positions, jnp.float32))
     assert np.isnan(value)
     assert np.all(np.isnan(gradient))
 
@@ -88,6 +89,7 @@ def test_forward_mode_gives_the_same_derivative(energy, both):
     assert float(slope) == pytest.approx(float(np.vdot(both(x)[1], step)), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_numbers_in_float64_keep_their_places_far_away(energy):
     near = float(energy(WATER.positions))
     assert float(energy(WATER.positions + 1e5)) == pytest.approx(near, abs=2e-5)

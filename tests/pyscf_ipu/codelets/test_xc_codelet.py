@@ -22,7 +22,9 @@ pytestmark = NATIVE
 
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-14}
 # Blocks, AOs, points: whole vectors, remainders of both, and fewer AOs than one register block.
-SIZES = [(2, 59, 128), (1, 7, 1), (2, 16, 15), (3, 17, 17), (1, 65, 100), (1, 90, 70), (2, 5, 192)]
+FEW = [(2, 59, 128), (1, 7, 1), (3, 17, 17), (1, 65, 100)]
+MORE = [(2, 16, 15), (1, 90, 70), (2, 5, 192)]
+SIZES = [*FEW, *(pytest.param(size, marks=pytest.mark.long) for size in MORE)]
 
 
 def arrays(size, planes, dtype):

@@ -66,8 +66,13 @@ def by_definition(mol, level):
 
 LEVELS = [
     pytest.param({}, EVERY, id="sto-3g"),
-    pytest.param({"basis": "6-31g*", "cart": "6d7f"}, [WATER, HYDROXIDE], id="6d7f"),
-    pytest.param({"basis": "6-31g*", "jk": "ri"}, [WATER], id="ri", marks=pytest.mark.long),
+    *(
+        pytest.param({"basis": "6-31g*", **level}, molecules, id=name, marks=pytest.mark.long)
+        for name, level, molecules in (
+            ("6d7f", {"cart": "6d7f"}, [WATER, HYDROXIDE]),
+            ("ri", {"jk": "ri"}, [WATER]),
+        )
+    ),
 ]
 
 

@@ -8,7 +8,8 @@ import pyscf_ipu as pi
 from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.settings import PRESETS, preset
 from pyscf_ipu.settings.presets import WITHOUT_PRESET
-from pyscf_ipu.solver.platform import size_limit
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.solver.platform import MEMORY_SHARE, platform, size_limit
 from pyscf_ipu.xc.registry import functional
 
 PAGE = Path(__file__).parents[3] / "docs" / "levels.md"
@@ -97,3 +98,17 @@ def test_the_size_limit_grows_with_memory(monkeypatch):
     assert limits == sorted(set(limits))
     assert limits[-1] > 200
     assert size_limit(pi.Settings.preset("qm1b")) > limits[-1]
+
+
+@pytest.mark.parametrize("mib", [1, 300, 5000])
+def test_one_carbon_atom_more_does_not_fit(monkeypatch, mib):
+    """Unless already methane is too large."""
+    monkeypatch.setattr("pyscf_ipu.solver.platform.available_bytes", lambda: mib * 2**20)
+    level = pi.Settings.preset("qm9")
+    here, largest = platform(), size_limit(level)
+    shapes = [
+        shape_of([6] * n + [1] * (2 * n + 2), level.basis, level.cart, grid=level.grid)
+        for n in range(1, 200)
+    ]
+    fits = [s for s in shapes if here.call_bytes(s, level, 1) <= MEMORY_SHARE * here.room()]
+    assert largest == (fits or shapes[:1])[-1].n_ao

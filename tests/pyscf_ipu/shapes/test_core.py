@@ -126,7 +126,7 @@ def test_energies_and_forces_are_pyscfs(solver_of, tmp_path):
     assert occupation.sum() == 26
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_float32_stability_and_a_batch_of_two_shapes(solver_of):
     """An ion, and a molecule of lighter elements beside it."""
     iodide = pi.Molecule([53], [[0.0, 0.0, 0.0]], charge=-1)

@@ -33,6 +33,7 @@ def test_energies_and_forces_are_pyscfs(solver_of):
     assert found.jk == "ri"
 
 
+@pytest.mark.long
 def test_float32(solver_of):
     found = rks([MOL, small("methanol")], solver=solver_of(xc="hf", jk="ri"))
     exact = rks([MOL, small("methanol")], solver=solver_of(xc="hf", precision="float64", jk="ri"))

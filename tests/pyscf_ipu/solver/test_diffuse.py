@@ -37,6 +37,7 @@ def assert_as_pyscf(found, mol, basis):
     np.testing.assert_allclose(found.mulliken_charges, charges, atol=1e-4)
 
 
+@pytest.mark.long
 def test_float32_holds_sets_that_reach_far():
     found = rks(H3, basis="aug-cc-pvdz", xc="pbe0", forces=True)
     field = dft.RKS(mole_of(H3, "aug-cc-pvdz"), xc="pbe0").set(conv_tol=1e-11)

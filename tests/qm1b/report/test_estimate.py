@@ -190,6 +190,11 @@ def test_ten_molecules_are_measured_and_planned(tmp_path, capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "20 rows: " in text
     assert "a PySCF loop: " in text
+
+
+@pytest.mark.long
+def test_entries_of_a_file_are_measured_by_two_workers(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(measure, "LEAST_SECONDS", 0.5)
     entries = tmp_path / "w.sdf"
     blocks = [Chem.MolToMolBlock(with_positions("CO", seed)) for seed in (1, 2, 3)]
     entries.write_text("".join(f"{block}$$$$\n" for block in blocks))

@@ -52,6 +52,7 @@ def test_rks_finds_the_machine_by_its_name_or_target(on_bow):
     assert pi.rks([], grid_level=0, machine="bow").ipu_fullest_tile_bytes.shape == (0,)
 
 
+@pytest.mark.long
 def test_vertices_give_the_same_up_to_rounding():
     one, two = (
         pi.rks(HYDROGEN, grid_level=0, machine=machine("bow", run_vertices=run))

@@ -133,6 +133,7 @@ def test_ipus_that_make_no_replica_are_idle_and_too_many_stages_refused():
         price_training(five, Optimizer(), PACKS, target("bow-pod4"), layout=PodLayout(stages=5))
 
 
+@pytest.mark.long
 def test_float16_and_smaller_products_can_be_stages_too():
     half, full = (staged("bow", 2, x, stages=2) for x in ("float16", "float32"))
     assert half.cycles["forward"].low < full.cycles["forward"].low

@@ -88,6 +88,7 @@ def in_parts(parts):
     )
 
 
+@pytest.mark.slow
 def test_parts_of_the_points_need_less_memory():
     """`grid/test_blocks.py` has matrix and energy of such parts."""
 
