@@ -6,7 +6,7 @@ without end through a heap of texts that has an entry of no size.  So both are l
 
 import math
 import struct
-from typing import Any
+from typing import Any, cast
 
 import h5py
 import numpy as np
@@ -56,7 +56,7 @@ def values(
         NotOurs: it is of another kind, lies in another file, or is larger than this one.
     """
     path = f"{group}/{name}"
-    links: Any = file.id.links
+    links = file.id.links
     try:
         for part in (group, path):
             link = part.encode()
@@ -108,5 +108,5 @@ def _read(dataset: h5py.h5d.DatasetID) -> np.ndarray:
     text = h5py.check_string_dtype(dataset.dtype)
     if text is None:
         return entries
-    encoded: list[Any] = entries.tolist()
+    encoded = cast(list[bytes], entries.tolist())
     return np.array([each.decode(text.encoding, "replace") for each in encoded], object)
