@@ -16,8 +16,9 @@ from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.core import numerics_of
+from pyscf_ipu.shapes.layout import layout_of
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.shapes.tile_plan import TilePlan, tile_plan
+from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
 
 BASE_BYTES = 375 * 2**20
@@ -53,19 +54,18 @@ def program_bytes(shape: Shape, settings: Settings, forces: bool = False) -> int
         forces: whether they are computed, too.
     """
     numerics = numerics_of(shape, settings)
-    plan = tile_plan(shape, strip_primitives=strip_primitives())
-    kinds = len(plan.layout.groups)
+    kinds = len(layout_of(shape).groups)
     scf, last = (np.dtype(x).itemsize for x in (numerics.scf_dtype, numerics.energy_dtype))
     result = np.dtype(numerics.result_dtype).itemsize
     dtypes = [(np.dtype(numerics.matrix_dtype).itemsize, scf)]
     dtypes += [(result, last)] if numerics.refines else []
     steps = [
-        _on_grid(shape, settings, word, held=_repulsion(shape, settings, plan, word=matrices))
+        _on_grid(shape, settings, word, held=_repulsion(shape, settings, matrices))
         for matrices, word in dtypes
     ]
     if forces:
         word = scf if numerics.wide else result
-        steps.append(_on_grid(shape, settings, word, held=_derivatives(shape, settings, plan)))
+        steps.append(_on_grid(shape, settings, word, held=_derivatives(shape, settings)))
     programs = (2 if forces else 1) * kinds * CODE_BYTES
     compiling = kinds * COMPILER_BYTES
     return int(BASE_BYTES + programs + max(compiling, *steps))
@@ -90,20 +90,20 @@ def _on_grid(shape: Shape, settings: Settings, word: int, held: _Held) -> float:
     return held.kept + kept + max(held.passing, remade)
 
 
-def _repulsion(shape: Shape, settings: Settings, plan: TilePlan, word: int) -> _Held:
+def _repulsion(shape: Shape, settings: Settings, word: int) -> _Held:
     """Electron repulsion: half of the supermatrix, or B of each interaction.
 
     The portable vertices have all ERIs besides, their blocks and parts.
     """
     matrices = MATRICES * word * shape.n_ao**2
     if settings.form(shape.n_ao) == "ri":
-        held = _fit(shape, settings, plan, word=word)
+        held = _fit(shape, settings, word)
         return held._replace(kept=held.kept + matrices)
     part = 0.5 if native_in_use() else 4.5 + _more_eris(settings)
     return _Held(word * part * shape.n_pairs**2 + matrices)
 
 
-def _fit(shape: Shape, settings: Settings, plan: TilePlan, word: int) -> _Held:
+def _fit(shape: Shape, settings: Settings, word: int) -> _Held:
     """B over AO pairs of each interaction, and (P|ab) of one in float64 while its B is made.
 
     Without codelets (P|ab) is turned around and solved: two more of it.
@@ -112,17 +112,17 @@ def _fit(shape: Shape, settings: Settings, plan: TilePlan, word: int) -> _Held:
     others = [of for _, of in exchange_parts(functional(settings.xc).exchange) if of != COULOMB]
     copies = 1 if native_in_use() else 3
     panels = 2 * min(PANEL, shape.n_pairs) if any(not of.full for of in others) else 0
-    passing = 8.0 * n * (copies * plan.n_rows + panels + 3 * n)
+    passing = 8.0 * n * (copies * shape.n_pairs + panels + 3 * n)
     return _Held(float(word * (1 + len(others)) * n * shape.n_pairs), passing)
 
 
-def _derivatives(shape: Shape, settings: Settings, plan: TilePlan) -> _Held:
+def _derivatives(shape: Shape, settings: Settings) -> _Held:
     """What the gradient holds: of a fit (P|ab) and its weights, five arrays [N, BLOCK, F]."""
     matrices = 10 * 8.0 * shape.n_ao**2
     if settings.form(shape.n_ao) != "ri":
         return _Held(matrices)
     n = auxiliary_layout(shape, auxiliary_level(settings)).n_functions
-    return _Held(matrices, 8.0 * n * (2 * plan.n_rows + 5 * BLOCK * shape.n_ao + 3 * n))
+    return _Held(matrices, 8.0 * n * (2 * shape.n_pairs + 5 * BLOCK * shape.n_ao + 3 * n))
 
 
 def vv10_points(shape: Shape, settings: Settings) -> int:
@@ -138,9 +138,8 @@ def _points(shape: Shape, grid: Grid) -> int:
 
 def fitting_bytes(shape: Shape, settings: Settings) -> int:
     """What density fitting holds at most, in the precision of the results."""
-    plan = tile_plan(shape, strip_primitives=strip_primitives())
     word = np.dtype(numerics_of(shape, settings).result_dtype).itemsize
-    return int(sum(_fit(shape, settings, plan, word=word)))
+    return int(sum(_fit(shape, settings, word)))
 
 
 def _more_eris(settings: Settings) -> float:
@@ -166,13 +165,13 @@ def side_by_side_bytes(
     words = np.dtype(numerics.scf_dtype).itemsize
     if numerics.refines:
         words += np.dtype(numerics.energy_dtype).itemsize
-    plan = tile_plan(shape, strip_primitives=strip_primitives())
     if settings.form(shape.n_ao) == "ri":
         one = fitting_bytes(shape, settings)
         if forces:
-            one = max(one, int(sum(_derivatives(shape, settings, plan))))
+            one = max(one, int(sum(_derivatives(shape, settings))))
         one += words * 5.0 * shape.n_ao * shape.n_grid
         return int(size * one) + BASE_BYTES
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
     fused = kernels and all(has_kernel(strips) for strips in plan.strips)
     eris = (1.2 if fused else 4.0) + _more_eris(settings)
     matrices = eris * plan.n_rows**2 + 1.2 * shape.n_pairs**2
