@@ -124,7 +124,8 @@ class Calculator(calculator.Calculator):
         mol = Molecule.from_ase(self.atoms, self.charge)
         result = rks(mol, solver=self.solver, forces=self._with_forces)
         if result.status == ILL_CONDITIONED:
-            raise ConvergenceError(f"{mol!r} {ill_conditioned(result, self.solver.settings)}")
+            why = ill_conditioned(float(result.overlap_smallest), mol, self.solver.settings)
+            raise ConvergenceError(f"{mol!r} {why}")
         if not result.converged:
             raise ConvergenceError(
                 f"{mol!r} ended as {result.status} after {result.cycles} cycles: raise max_cycles, "

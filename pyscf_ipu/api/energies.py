@@ -9,6 +9,7 @@ import numpy as np
 from pyscf_ipu.api.advice import explains_keywords
 from pyscf_ipu.api.machine_names import find_machine
 from pyscf_ipu.base.errors import ConvergenceError, UsageError
+from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
 from pyscf_ipu.settings import LevelKeywords, Settings
@@ -175,15 +176,19 @@ def _on_machine(
     return shared_solver(solver.settings, platform)
 
 
-def ill_conditioned(row: RKSResult, settings: Settings) -> str:
-    """What is wrong with a molecule of that status, and what to do."""
-    levels = replace(settings, accuracy="orbitals").numerics
-    enough = settings.accuracy == "properties" and levels.holds(float(row.overlap_smallest))
+def ill_conditioned(smallest: float, mol: Molecule, settings: Settings) -> str:
+    """What is wrong with a molecule whose overlap has this eigenvalue, and what to do."""
+    heavy = bool(pyscf_ecp(settings.basis, mol.numbers))
+    needs, levels = (
+        level.numerics_of(has_float64=True, heavy=heavy)
+        for level in (settings, replace(settings, accuracy="orbitals"))
+    )
+    enough = settings.accuracy == "properties" and levels.holds(smallest)
     only = ", or Settings(accuracy='orbitals') for energies and gaps alone" if enough else ""
     return (
-        f"ended as {row.status}: the smallest eigenvalue of the overlap of {settings.basis} is "
-        f"{row.overlap_smallest:.1e}, and precision={settings.precision!r} needs "
-        f"{settings.numerics.least_overlap:.0e}: use precision='mixed' or 'float64', or a smaller "
+        f"ended as {ILL_CONDITIONED}: the smallest eigenvalue of the overlap of "
+        f"{settings.basis} is {smallest:.1e}, and precision={settings.precision!r} needs "
+        f"{needs.least_overlap:.0e}: use precision='mixed' or 'float64', or a smaller "
         f"basis without diffuse functions{only}"
     )
 
@@ -193,7 +198,8 @@ def _throw_unconverged(
 ) -> None:
     for i, (row, mol) in enumerate(zip(results, mols, strict=True)):
         if row.status == ILL_CONDITIONED:
-            raise ConvergenceError(f"molecule {i} ({mol!r}) {ill_conditioned(row, settings)}")
+            why = ill_conditioned(float(row.overlap_smallest), mol, settings)
+            raise ConvergenceError(f"molecule {i} ({mol!r}) {why}")
         if not row.converged:
             raise ConvergenceError(
                 f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} cycles, "

@@ -7,6 +7,7 @@ from pyscf.tools import molden
 
 import pyscf_ipu as pi
 from pyscf_ipu import Settings, energy_function, rks
+from pyscf_ipu.api.energies import ill_conditioned
 from pyscf_ipu.base.errors import InvalidMolecule, UsageError
 from pyscf_ipu.elements.basis_sets import core_electrons, element_shells
 from pyscf_ipu.interop import integrals
@@ -74,6 +75,11 @@ def test_matrices_are_in_float64_beside_a_potential():
     assert not light.wide
     assert heavy.wide
     assert not numerics_of(shape([53, 1]), SVP, has_float64=False).wide
+
+
+def test_the_message_on_dependent_aos_has_the_limit_of_the_program():
+    for mol, limit in ((CHLORIDE, "3e-04"), (HI, "1e-06")):
+        assert f"needs {limit}:" in ill_conditioned(5e-7, mol, SVP)
 
 
 def test_valence_charges_and_pairs():
