@@ -1,8 +1,7 @@
 """Compiled programs on disk: read back in a third of a second, instead of traced and compiled.
 
 A file holds the native code of one program.  Its key covers what the program is for, the settings,
-the versions, the processor and the source of this package.  A file's name is only a hash of its
-key, so the checksum in front of the program covers the key too: a file that was renamed, copied or
+the versions, the processor and the source of this package.  A file that was renamed, copied or
 damaged is made again.
 """
 
@@ -29,6 +28,8 @@ from pyscf_ipu.base.host.cache_folder import (
     checked_folder,
     make_private,
     read_trusted,
+    with_checksum,
+    without_checksum,
 )
 from pyscf_ipu.base.host.disk_cache import kept_in, processor
 from pyscf_ipu.base.host.modes import lowered_plainly
@@ -36,7 +37,6 @@ from pyscf_ipu.base.host.quiet import quiet_xla
 from pyscf_ipu.base.host.temporaries import replacing
 from pyscf_ipu.codelets.loading import library
 
-DIGEST_BYTES = 32  # SHA-256 of key and program, in front of the program
 FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced programs
 FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few milliseconds
 
@@ -146,22 +146,16 @@ def _place(key: str, device: Any) -> tuple[Path | None, bytes]:
     return folder / f"program-{device.platform}-{name}", whole_key
 
 
-def _digest(key: bytes, body: bytes) -> bytes:
-    """A checksum of a program and of what it is for."""
-    return hashlib.sha256(hashlib.sha256(key).digest() + body).digest()
-
-
 def _read(path: Path, key: bytes, device: Any) -> jax.stages.Compiled | None:
     """The program of a key, if the file holds it and is whole, else None: it is compiled."""
     try:
-        data = read_trusted(path)
+        body = without_checksum(key, read_trusted(path))
     except FileNotFoundError:
         return None
     except OSError as error:
         warnings.warn(f"a program was not read and is compiled again: {error}", stacklevel=5)
         return None
-    digest, body = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
-    if _digest(key, body) != digest:
+    if body is None:
         what = "is damaged, or the copy of another program; it is not used, but made again"
         warnings.warn(f"{path} {what}", stacklevel=5)
         return None
@@ -182,7 +176,7 @@ def _write(path: Path, key: bytes, program: jax.stages.Compiled) -> None:
         make_private(path.parent)
         # Others may write the same program: each has its own file, the last rename wins.
         with replacing(path, PRIVATE_FILE) as file:
-            file.write(_digest(key, body) + body)
+            file.write(with_checksum(key, body))
     except (*UNUSABLE, OSError) as error:
         warnings.warn(f"the program was not kept: {error}", stacklevel=5)
 

@@ -1,7 +1,7 @@
 """Small results that take seconds and never change, kept on disk beside the compiled programs.
 
-A file's name is a hash of what the result depends on, and so is the checksum in front of the
-result: a file that was damaged, renamed or copied is not used.
+A file's name is a hash of what the result depends on; one that was damaged, renamed or copied is
+not used.
 """
 
 import hashlib
@@ -10,12 +10,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pyscf_ipu.base.host.cache_folder import PRIVATE_FILE, checked_folder, read_trusted
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.host.cache_folder import (
+    PRIVATE_FILE,
+    checked_folder,
+    read_trusted,
+    with_checksum,
+    without_checksum,
+)
 from pyscf_ipu.base.host.disk_cache import kept_in
 from pyscf_ipu.base.host.temporaries import replacing
 
-UNUSABLE = (OSError, RuntimeError, ValueError)
-"""What a folder or a file raises that cannot be used: that costs time, not the run."""
+UNUSABLE = (OSError, RuntimeError, UsageError)
+"""What a folder raises that cannot be used, is nobody's home, or is shared in unknown words: here
+that costs time alone, and the programs in it say so."""
 
 
 def find(name: str, key: Mapping[str, object]) -> object:
@@ -25,31 +33,28 @@ def find(name: str, key: Mapping[str, object]) -> object:
         name: what it is.
         key: all that it depends on.
     """
+    body, whole_key = None, _bytes(key)
     with suppress(*UNUSABLE):
-        path = _place(name, key)
-        if path is not None:
-            digest, _, body = read_trusted(path).partition(b"\n")
-            if digest == _digest(key, body):
-                return json.loads(body)
-    return None
+        if path := _place(name, whole_key):
+            body = without_checksum(whole_key, read_trusted(path))
+    return None if body is None else json.loads(body)
 
 
 def keep(name: str, key: Mapping[str, object], result: object) -> None:
     """Keep a result, for `find`."""
+    whole_key = _bytes(key)
+    content = with_checksum(whole_key, json.dumps(result).encode())
     with suppress(*UNUSABLE):
-        path = _place(name, key)
-        if path is not None:
-            body = json.dumps(result).encode()
+        if path := _place(name, whole_key):
             with replacing(path, PRIVATE_FILE) as file:
-                file.write(_digest(key, body) + b"\n" + body)
+                file.write(content)
 
 
-def _place(name: str, key: Mapping[str, object]) -> Path | None:
+def _place(name: str, key: bytes) -> Path | None:
     """The file of a result; None if nothing is kept."""
-    folder = kept_in()
-    return None if folder is None else checked_folder(folder) / f"{name}-{_digest(key).decode()}"
+    folder, digest = kept_in(), hashlib.sha256(key).hexdigest()
+    return None if folder is None else checked_folder(folder) / f"{name}-{digest[:40]}"
 
 
-def _digest(key: Mapping[str, object], body: bytes = b"") -> bytes:
-    text = json.dumps(key, sort_keys=True).encode()
-    return hashlib.sha256(hashlib.sha256(text).digest() + body).hexdigest()[:40].encode()
+def _bytes(key: Mapping[str, object]) -> bytes:
+    return json.dumps(key, sort_keys=True).encode()

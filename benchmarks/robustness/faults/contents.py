@@ -8,7 +8,7 @@ import zlib
 from contextlib import closing
 from pathlib import Path
 
-from pyscf_ipu.solver.kept import DIGEST_BYTES
+from pyscf_ipu.base.host.cache_folder import CHECKSUM_BYTES
 from qm1b.folder import checksum, shards
 
 TIMES = ("started", "seconds", "starved_seconds", "runs", "created", "date", "dateModified")
@@ -110,7 +110,7 @@ def _checkpoint(path: Path) -> str:
 def _program(path: Path) -> str:
     """One compiled program is as good as another."""
     try:
-        return str(len(zlib.decompress(path.read_bytes()[DIGEST_BYTES:])) > 0)
+        return str(len(zlib.decompress(path.read_bytes()[CHECKSUM_BYTES:])) > 0)
     except zlib.error as error:
         raise Torn(str(error)) from None
 

@@ -4,6 +4,7 @@ An entry is native code, which a process that finds it runs.  Whoever can write 
 an entry can therefore act as every user of it.
 """
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pyscf_ipu.base.errors import UntrustedCache, UsageError
 SHARED = "PYSCF_IPU_CACHE_SHARED"
 """Environment variable: "on" uses a folder although others may write to it."""
 
+CHECKSUM_BYTES = 32  # SHA-256
 ROOT = 0
 PRIVATE, PRIVATE_FILE = 0o700, 0o600
 
@@ -60,6 +62,24 @@ def read_trusted(path: Path) -> bytes:
             return file.read()
     finally:
         os.close(descriptor)
+
+
+def with_checksum(key: bytes, body: bytes) -> bytes:
+    """What to write for a body: in front of it a checksum of it and of what it is for.
+
+    A file's name is only a hash of its key, so a file that was renamed or copied shows, too.
+    """
+    return _checksum(key, body) + body
+
+
+def without_checksum(key: bytes, content: bytes) -> bytes | None:
+    """The body in what `with_checksum` gave; None if it is damaged, or is that of another key."""
+    checksum, body = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
+    return body if checksum == _checksum(key, body) else None
+
+
+def _checksum(key: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(key).digest() + body).digest()
 
 
 def _is_shared() -> bool:
