@@ -61,7 +61,7 @@ class Case:
         return (FITTED,) if self.settings.jk == "ri" else tuple(WAYS)
 
 
-def preset(name: str, target: float, **more: Any) -> Case:
+def preset(name: str, target: float, memory: float = float("inf")) -> Case:
     """Energy and forces at a published level, fitted, without dispersion: both have one package."""
     level = replace(Settings.preset(name), jk="ri").without_dispersion()
     return Case(
@@ -71,7 +71,7 @@ def preset(name: str, target: float, **more: Any) -> Case:
         target_fitting=target,
         forces=True,
         smiles=tuple(molecules.FRAGMENTS),
-        **more,
+        memory=memory,
     )
 
 

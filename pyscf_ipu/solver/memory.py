@@ -73,10 +73,10 @@ def program_bytes(shape: Shape, settings: Settings, forces: bool = False) -> int
 
 def _on_grid(shape: Shape, settings: Settings, word: int, held: _Held) -> float:
     """A step with its AO values: kept beside everything else, or made again when they are used."""
-    more = {"coarse": coarse_grid(settings.grid)} if settings.has_coarse_cycles else {}
     points = [shape.n_grid, vv10_points(shape, settings)]
-    points += [_points(shape, grid) for grid in more.values()]
-    kept, remade = POINT_NUMBERS * word * sum(points[:2]), 0.0
+    kept, remade = POINT_NUMBERS * word * sum(points), 0.0
+    if settings.has_coarse_cycles:
+        points.append(_points(shape, coarse_grid(settings.grid)))
     numerics = numerics_of(shape, settings)
     # The matrices of a second SCF take the place of the first one's AO values, and write all of it.
     overwritten = numerics.refines and not numerics.wide
@@ -127,7 +127,8 @@ def _derivatives(shape: Shape, settings: Settings) -> _Held:
 
 def vv10_points(shape: Shape, settings: Settings) -> int:
     """Points whose pairs VV10 sums over, padding included; 0 without it."""
-    return 0 if settings.vv10_grid is None else _points(shape, settings.vv10_grid)
+    grid = settings.vv10_grid
+    return 0 if grid is None else _points(shape, grid)
 
 
 def _points(shape: Shape, grid: Grid) -> int:

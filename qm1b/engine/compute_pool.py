@@ -170,11 +170,11 @@ class ComputePool(Pool[Conformer]):
 
         It must fit into what other programs leave free just now, too.
         """
-        used, more = (
-            sum(self.memory_bytes(job.shape) for job in self.jobs),
-            self.memory_bytes(shape),
-        )
-        return not used or (used + more <= self._memory_limit and more <= free_bytes())
+        used = sum(self.memory_bytes(job.shape) for job in self.jobs)
+        if not used:
+            return True
+        more = self.memory_bytes(shape)
+        return used + more <= self._memory_limit and more <= free_bytes()
 
     def _given_up(self, shape: Hashable) -> bool:
         return self._failures[shape] >= MAX_FAILURES and shape not in self._worked

@@ -235,19 +235,19 @@ def environment_of(env: Mapping[str, str]) -> Iterator[None]:
 
 
 def start_server() -> None:
-    """Start the server, unless it runs; it goes on with its imports while the caller does others.
+    """Start the server, unless it runs; it imports while the caller goes on.
 
     It takes the variables of `environment` from now, and ends with this process.
     """
     if isinstance(_CONTEXT, ForkServerContext):
         _CONTEXT.set_forkserver_preload([*IMPORTED])
-        with environment_of(environment()), _interrupts_ignored(), _stderr_closed():
+        with environment_of(environment()), _interrupts_ignored(), _stderr_thrown_away():
             forkserver.ensure_running()
 
 
 @contextmanager
-def _stderr_closed() -> Iterator[None]:
-    """What is started inside writes no warnings beside the progress bar."""
+def _stderr_thrown_away() -> Iterator[None]:
+    """Let what is started inside write no warnings beside the progress bar."""
     before = os.dup(2)
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -125,7 +125,9 @@ def with_padding(settings: RunSettings, folder: Path) -> RunSettings:
     if settings.padding is not None:
         return settings
     earlier = shards.settings_of_run(folder)
-    return replace(settings, padding=None if earlier is None else earlier.get("padding", FINE))
+    if earlier is None:
+        return settings
+    return replace(settings, padding=earlier.get("padding", FINE))
 
 
 def with_units(settings: RunSettings, folder: Path, preview: Preview, stride: int) -> RunSettings:

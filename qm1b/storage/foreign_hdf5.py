@@ -91,11 +91,13 @@ def _is_ours(
     if plan.get_layout() != h5py.h5d.CONTIGUOUS or plan.get_external_count():
         return False
     shape, dtype = dataset.shape, dataset.dtype
-    text = h5py.check_string_dtype(dtype)
-    kind = text is not None and text.length is None if is_text else dtype.kind in "biuf"
-    if not kind or len(shape) != dimensions or (count := math.prod(shape)) * dtype.itemsize > size:
+    count, text = math.prod(shape), h5py.check_string_dtype(dtype)
+    is_free_text = text is not None and text.length is None
+    of_kind = is_free_text if is_text else dtype.kind in "biuf"
+    if not of_kind or len(shape) != dimensions or count * dtype.itemsize > size:
         return False
-    if not is_text or not count or (offset := dataset.get_offset()) is None:
+    offset = dataset.get_offset()
+    if not is_text or not count or offset is None:
         return True
     places = np.fromfile(file.filename, _PLACE, count, offset=offset)
     return int(places["length"].sum(dtype=np.int64)) <= size

@@ -4,7 +4,6 @@ import ctypes
 import os
 import resource
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 CGROUPS = "sys/fs/cgroup"
@@ -47,8 +46,8 @@ def return_memory() -> None:
 
     Only the C library of GNU has to be told.
     """
-    with suppress(AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 def _of_cgroups(root: Path) -> Iterator[int]:
