@@ -4,8 +4,9 @@ It serves RDKit, which may hang or crash on a SMILES, and the engine, one thread
 handles one job at a time, so it is known what is lost with it. Workers die with their parent,
 whatever kills it, and ignore Ctrl-C.
 
-On Linux a server process imports what workers need, computes nothing, and is forked for each of
-them: imports take a core two seconds, and are made once, beside those of the parent.
+On Linux a command may have a server: a process that imports what workers need, computes nothing,
+and is forked for each of them.  Imports take a core two seconds, and are then made once, beside
+those of the parent.
 """
 
 import ctypes
@@ -14,6 +15,7 @@ import multiprocessing as mp
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -21,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,12 @@ starved (a debugger, swapping, another job), and the limit says nothing about it
 LOG_IS_GONE = 74
 """Exit code of a worker that cannot open its log; the next `start` says why."""
 
-_CONTEXT = mp.get_context("forkserver" if sys.platform == "linux" else "spawn")
-"""Never fork: it does not mix with the threads of RDKit, XLA and rich."""
+_CONTEXT = mp.get_context("spawn")
+"""Without a server.  Never fork: it does not mix with the threads of RDKit, XLA and rich."""
+
+MOST_BYTES = 107 - len("/pymp-12345678/listener-12345678")
+"""Length of the folder of temporary files, in which the server has its socket: Linux allows the
+path of a socket 107 bytes."""
 
 IMPORTED = (
     "qm1b.cli",
@@ -107,11 +113,11 @@ class Worker:
             open(self.log, "ab").close()
         except OSError as error:
             raise not_written(self.log, error) from None
-        start_server()
-        self.conn, theirs = _CONTEXT.Pipe()
+        context = mp.get_context("forkserver") if _has_server() else _CONTEXT
+        self.conn, theirs = context.Pipe()
         with environment_of(environment()), _interrupts_ignored():
             how = theirs, dict(os.environ), self.name, str(self.log), self.serve, self.args
-            self.process = _CONTEXT.Process(target=_child, args=how, daemon=True)
+            self.process = context.Process(target=_child, args=how, daemon=True)
             try:
                 self.process.start()
             except EOFError:
@@ -235,14 +241,29 @@ def environment_of(env: Mapping[str, str]) -> Iterator[None]:
 
 
 def start_server() -> None:
-    """Start the server, unless it runs; it imports while the caller goes on.
+    """Fork the workers of this process from a server from now on; it imports while others go on.
 
-    It takes the variables of `environment` from now, and ends with this process.
+    Elsewhere than on Linux, and where its socket would have too long a path, each worker makes its
+    own imports.  For a command, which takes the server's folder away when it ends: Ray kills its
+    processes, and the folder would stay.
     """
-    if isinstance(_CONTEXT, ForkServerContext):
-        _CONTEXT.set_forkserver_preload([*IMPORTED])
-        with environment_of(environment()), _interrupts_ignored(), _stderr_thrown_away():
-            forkserver.ensure_running()
+    if sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= MOST_BYTES:
+        mp.set_start_method("forkserver", force=True)
+        _has_server()
+
+
+def _has_server() -> bool:
+    """Whether there is to be a server, which runs then.
+
+    It takes the variables of `environment` from its start, and ends with this process.
+    """
+    wanted = mp.get_start_method(allow_none=True) == "forkserver"
+    if not wanted or not isinstance(_CONTEXT, SpawnContext):
+        return False
+    mp.set_forkserver_preload([*IMPORTED])
+    with environment_of(environment()), _interrupts_ignored(), _stderr_thrown_away():
+        forkserver.ensure_running()
+    return True
 
 
 @contextmanager

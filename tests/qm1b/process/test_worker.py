@@ -77,11 +77,13 @@ def test_a_process_that_takes_long_to_die_keeps_its_exit_code(worker, monkeypatc
 PARENT = """
 import os, sys
 from pathlib import Path
-from qm1b.process.worker import Worker, wait
+from qm1b.process.worker import Worker, start_server, wait
 sys.path.insert(0, sys.argv[2])
 from test_worker import works
 
 if __name__ == "__main__":
+    if "server" in sys.argv:
+        start_server()
     worker = Worker(works, (), Path(sys.argv[1]))
     worker.start()
     wait([worker], 60.0)
@@ -91,11 +93,12 @@ if __name__ == "__main__":
 """
 
 
-def test_a_busy_worker_dies_with_its_parent(tmp_path):
-    """Though the parent that is killed is not the process that forked it."""
+@pytest.mark.parametrize("how", ["server", "spawn"])
+def test_a_busy_worker_dies_with_its_parent(tmp_path, how):
+    """Also if the parent that is killed is not the process that forked it."""
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    command = [sys.executable, script, tmp_path / "log", Path(__file__).parent]
+    command = [sys.executable, script, tmp_path / "log", Path(__file__).parent, how]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=False)
     assert ended.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 30.0
@@ -120,6 +123,18 @@ def test_a_worker_has_the_variables_of_now(tmp_path, monkeypatch):
         worker.stop()
 
 
+@pytest.mark.parametrize(("name", "method"), [("short", "forkserver"), ("long" * 20, None)])
+def test_a_socket_of_too_long_a_path_is_not_made(tmp_path, name, method):
+    folder = Path("/tmp") / f"{name}-{tmp_path.parent.name[-20:]}"
+    folder.mkdir(exist_ok=True)
+    ask = "import multiprocessing as mp; start_server(); print(mp.get_start_method(True))"
+    command = [sys.executable, "-c", f"from qm1b.process.worker import start_server; {ask}"]
+    place = os.environ | {"TMPDIR": str(folder)}
+    ended = subprocess.run(command, env=place, capture_output=True, text=True, check=True)
+    assert ended.stdout == f"{method}\n"
+    folder.rmdir()
+
+
 def test_a_folder_that_is_gone_is_one_sentence(tmp_path, capfd, monkeypatch):
     with pytest.raises(UserError, match=r"folder .*/gone is gone: somebody deleted or moved it"):
         Worker(works, (), tmp_path / "gone" / "log").start()
@@ -127,7 +142,7 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path, capfd, monkeypatch):
     here.mkdir()
     worker = Worker(works, (), here / "log")
     with monkeypatch.context() as patch:  # gone before the child opens its log
-        patch.setattr(module, "start_server", lambda: shutil.rmtree(here))
+        patch.setattr(module, "_has_server", lambda: shutil.rmtree(here) or False)
         worker.start()
     wait([worker], 60.0)
     with pytest.raises(EOFError):
