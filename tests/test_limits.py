@@ -65,7 +65,11 @@ STATED = [
     ("docs/faq.md", "with elements beyond {},", [HEAVIEST]),
     ("docs/faq.md", "or one with {} shells, raises", [LETTERS[basis_sets.MAX_L + 1]]),
     ("docs/faq.md", "atoms closer than {} Bohr in `float32`, {} Bohr in `mixed`", NEAR),
-    ("docs/faq.md", "AO values of more than {} GB", [round(KEPT_BYTES / 1e9)]),
+    (
+        "docs/faq.md",
+        "AO values of more than {} MB (without codelets {} GB",
+        [round(KEPT_BYTES[True] / 1e6), round(KEPT_BYTES[False] / 1e9)],
+    ),
     ("docs/faq.md", "a float32 process peaked at {} GB", [of_154_aos]),
     ("docs/faq.md", "and {} MiB for the process", [memory.BASE_BYTES / 2**20]),
     ("docs/faq.md", "need more than {} % of the memory", [100 * platform.MEMORY_SHARE]),

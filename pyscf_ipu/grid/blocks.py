@@ -25,10 +25,10 @@ from pyscf_ipu.xc.semilocal.functionals import Functional
 BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
 BLOCK_MULTIPLE = 64  # whole cache lines per row
 
-KEPT_BYTES = 2**30
-"""AO values of more than this are made again: 9 heavy atoms in 6-31G* at grid level 1 have 0.2 GB,
-at QM9's grid 2 to 5 GB."""
-PIECE_POINTS = 8 * BLOCK_POINTS
+KEPT_BYTES = {True: 2**26, False: 2**30}
+"""AO values of more than this are made again, by whether codelets make them, which take less time
+than new memory in each run: 9 heavy atoms in STO-3G have 20 MB, at SPICE's level 4 GB."""
+PIECE_POINTS = {True: 2 * BLOCK_POINTS, False: 8 * BLOCK_POINTS}
 """Points whose AOs are made at a time: some functions of JAX for all of them together."""
 
 Work = Callable[..., tuple[PyTree, Floats]]
@@ -123,7 +123,7 @@ def grid_blocks(
     owner = np.concatenate(owners)
     planes = 4 if functional.needs_gradient else 1
     stored = planes * atoms.layout.shape.n_ao * len(owner) * np.dtype(atoms.dtype).itemsize
-    remade = parts > 1 or (blocks is None and stored > KEPT_BYTES)
+    remade = parts > 1 or (blocks is None and stored > KEPT_BYTES[native_in_use()])
     count, size = _cut(len(owner), blocks and blocks * parts, remade)
     pad = count * size - len(owner)  # points on the first nucleus, without weight
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
@@ -133,7 +133,7 @@ def grid_blocks(
     # A pytree, so that a compiled function may return blocks that are made again.
     values = Partial(partial(made, gradient=functional.needs_gradient), atoms)
     if remade:
-        pieces = (-1, blocks or PIECE_POINTS // size, size)
+        pieces = (-1, blocks or PIECE_POINTS[native_in_use()] // size, size)
         return RemadeBlocks(
             values, local.reshape(*pieces, 3), owner.reshape(pieces), pieces=volume.reshape(pieces)
         )
@@ -153,5 +153,5 @@ def _cut(points: int, blocks: int | None, remade: bool) -> tuple[int, int]:
         count, multiple = blocks or -(-points // BLOCK_POINTS), 2 if blocks else BLOCK_MULTIPLE
     size = -(-points // (count * multiple)) * multiple
     if remade and not blocks:
-        count += -count % (PIECE_POINTS // size)
+        count += -count % (PIECE_POINTS[native_in_use()] // size)
     return count, size

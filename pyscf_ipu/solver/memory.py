@@ -83,10 +83,10 @@ def _on_grid(shape: Shape, settings: Settings, word: int, held: _Held) -> float:
     share = 1.0 if overwritten else LIVE[word]
     for count in points:
         values = 4.0 * word * shape.n_ao * count
-        if values <= KEPT_BYTES:
+        if values <= KEPT_BYTES[native_in_use()]:
             kept += share * values
         else:
-            remade = 4.0 * word * shape.n_ao * PIECE_POINTS
+            remade = 4.0 * word * shape.n_ao * PIECE_POINTS[native_in_use()]
     return held.kept + kept + max(held.passing, remade)
 
 

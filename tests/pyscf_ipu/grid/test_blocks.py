@@ -39,7 +39,7 @@ def test_energy_matrix_and_response_are_the_same(monkeypatch):
     change = np.cos(density)
 
     def run(limit, *cut):
-        monkeypatch.setattr(blocks, "KEPT_BYTES", limit)
+        monkeypatch.setattr(blocks, "KEPT_BYTES", {native_in_use(): limit})
 
         def made(class_tables, mol):
             atoms = gather_atoms(plan, class_tables, mol, np.float64)
@@ -92,4 +92,4 @@ def test_small_molecules_keep_them_and_large_ones_do_not():
     remade, count = kind([6] * 9 + [1] * 20, basis="6-31g*", grid_level=4)
     assert remade is blocks.RemadeBlocks
     size = blocks.SCREENED_POINTS if native_in_use() else blocks.BLOCK_POINTS
-    assert count % (blocks.PIECE_POINTS // size) == 0
+    assert count % (blocks.PIECE_POINTS[native_in_use()] // size) == 0
