@@ -62,7 +62,7 @@ class Case:
 
 
 def preset(name: str, target: float, memory: float = float("inf")) -> Case:
-    """Energy and forces at a published level, fitted, without dispersion: both have one package."""
+    """Energy and forces at a published level, fitted; D3 and D4, the same on both sides, left out."""
     level = replace(Settings.preset(name), jk="ri").without_dispersion()
     return Case(
         level,
