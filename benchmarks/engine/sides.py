@@ -58,7 +58,7 @@ def run_ours(settings: Settings, shape: Shape, mols: list[Molecule], forces: boo
 def run_pyscf(
     settings: Settings, mol: Molecule, options: dict[str, Any], forces: bool
 ) -> list[Found]:
-    """The same from PySCF, with our correction for dispersion where the functional has one by itself.
+    """The same from PySCF, with our dispersion where the functional itself has some.
 
     Its gradient is without the response of the grid, as by default.
     """
@@ -74,7 +74,13 @@ def run_pyscf(
         method.verbose = 0
         gradient = added.forces - np.asarray(method.kernel())
     return [
-        (mol.positions.tobytes(), energy + added.energy, lumo - homo, bool(field.converged), gradient)
+        (
+            mol.positions.tobytes(),
+            energy + added.energy,
+            lumo - homo,
+            bool(field.converged),
+            gradient,
+        )
     ]
 
 

@@ -62,7 +62,8 @@ class Case:
 
 
 def preset(name: str, target: float, memory: float = float("inf")) -> Case:
-    """Energy and forces at a published level, fitted; D3 and D4, the same on both sides, left out."""
+    """Energy and forces at a published level, fitted, without D3 or D4 where these can be left out:
+    both sides have them from one package."""
     level = replace(Settings.preset(name), jk="ri").without_dispersion()
     return Case(
         level,
