@@ -14,44 +14,69 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.integrals.shell_pairs import angular_parts, shell_pairs_vertex
-from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.integrals.shell_pairs import shell_pairs_vertex
+from pyscf_ipu.integrals.strips import StripData, member_operands, shells_of
 from pyscf_ipu.numerics.arrays import FloatA3, taken
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.shapes.atoms import Atoms, Shells
 from pyscf_ipu.shapes.layout import KindPair, Layout, ShellGroup
-from pyscf_ipu.shapes.tile_plan import Strips, primitives_of, products_of
+from pyscf_ipu.shapes.tile_plan import Strips, TilePlan, primitives_of, products_of
 
 FloatN3 = Float[Array, "n 3"]
 
 
 def by_nuclei(atoms: Atoms, by_strips: list[StripData]) -> FloatA3:
     """Derivatives by the nuclei, from those by the data of every class except its exponents."""
-    layout = atoms.layout
-    out = jnp.zeros((layout.shape.n_atoms, 3), by_strips[0].p.dtype)
-    for strips, given in zip(atoms.plan.strips, by_strips, strict=True):
+    plan, layout, count = atoms.plan, atoms.layout, 6 * len(atoms.shells)
+    members = [m for s in plan.strips for m in s.pair_class.members]
+    ends = [
+        np.concatenate([layout.groups[g].atom[place] for g, place in sides]).astype(np.int32)
+        for sides in (
+            [(m.a, m.first) for m in members],
+            [(m.b, m.second) for m in members],
+        )
+    ]
+    operands, attributes = member_operands(atoms)
+    first = len(operands) + len(ends)
+
+    def portable(*operands: Array) -> FloatA3:
+        shells, data = shells_of(operands[:count]), operands[first:]
+        given = zip(*[iter(data)] * 3, strict=True)
+        return _by_nuclei(plan, shells, [_PairGradient(*x) for x in given])
+
+    data = [x for s in by_strips for x in (s.centre.hi, s.hermite, s.kinetic)]
+    shape = (layout.shape.n_atoms, 3)
+    return codelet("pair_gradient", portable, *operands, *ends, *data, shape=shape, **attributes)
+
+
+class _PairGradient(NamedTuple):
+    """Derivatives by the data of n shell pairs, see `shell_pairs.PairData`, or of strips."""
+
+    centre: Float[Array, "*pairs k 3"]
+    hermite: Float[Array, "*pairs k f h"]
+    kinetic: Float[Array, "..."]
+
+
+def _by_nuclei(
+    plan: TilePlan, shells: tuple[Shells, ...], by_strips: list[_PairGradient]
+) -> FloatA3:
+    """The portable form of the codelet "pair_gradient", member by member."""
+    layout = plan.layout
+    out = jnp.zeros((layout.shape.n_atoms, 3), by_strips[0].hermite.dtype)
+    for strips, given in zip(plan.strips, by_strips, strict=True):
         members = strips.pair_class.members
         for member, mine in zip(members, _undeal(strips, layout, given), strict=True):
             one = layout.groups[member.a].atom[member.first]
             two = layout.groups[member.b].atom[member.second]
-            on_a, on_b = _by_centres(atoms, member, mine, apart=one != two)
+            on_a, on_b = _by_centres(layout, shells, member, given=mine, apart=one != two)
             out = out.at[one].add(on_a).at[two].add(on_b)
     return out
 
 
-class _PairGradient(NamedTuple):
-    """Derivatives by the data of n shell pairs; see `shell_pairs.PairData`."""
-
-    centre: Float[Array, "n k 3"]
-    hermite: Float[Array, "n k f h"]
-    kinetic: Float[Array, "n f"]
-
-
-def _undeal(strips: Strips, layout: Layout, given: StripData) -> list[_PairGradient]:
+def _undeal(strips: Strips, layout: Layout, given: _PairGradient) -> list[_PairGradient]:
     """The inverse of `strips._deal`: from chunks in strips to the shell pairs of every member."""
-    where = np.zeros(strips.source.max() + 1, np.int32)
-    where[strips.source.ravel()] = np.arange(strips.source.size)
-    flat = [x.reshape(-1, *x.shape[2:]) for x in (given.centre.hi, given.hermite)]
+    where = strips.chunk_places()
+    flat = [x.reshape(-1, *x.shape[2:]) for x in (given.centre, given.hermite)]
     kinetic = given.kinetic.reshape(-1, strips.n_products)
     place = strips.pair_strip * strips.pairs_per_strip + strips.pair_place
     out, pair, chunk = [], 0, 0
@@ -71,33 +96,24 @@ def _undeal(strips: Strips, layout: Layout, given: StripData) -> list[_PairGradi
 
 
 def _by_centres(
-    atoms: Atoms, member: KindPair, given: _PairGradient, apart: Bool[np.ndarray, " n"]
+    layout: Layout,
+    shells: tuple[Shells, ...],
+    member: KindPair,
+    given: _PairGradient,
+    apart: Bool[np.ndarray, " n"],
 ) -> tuple[FloatN3, FloatN3]:
     """Derivatives by the two nuclei of every shell pair; if it is not `apart`, A - B is 0."""
-    by_displacement = _by_displacement(atoms, member, given)
+    a, b = layout.groups[member.a], layout.groups[member.b]
+    one, two = shells[member.a].at(member.first), shells[member.b].at(member.second)
+    by_displacement = by_displacement_vertex(
+        a, b, one, two=two, hermite=given.hermite, kinetic=given.kinetic
+    )
     by_displacement = by_displacement * jnp.asarray(apart, given.hermite.dtype)[:, None]
-    ea = taken(atoms.shells[member.a].exponents.value(), member.first)
-    eb = taken(atoms.shells[member.b].exponents.value(), member.second)
+    ea, eb = one.exponents.value(), two.exponents.value()
     share = ea[:, :, None] / (ea[:, :, None] + eb[:, None, :])  # of A in the centre
     share = share.reshape(len(apart), -1, 1)
     on_a = (share * given.centre).sum(1)
     return on_a + by_displacement, given.centre.sum(1) - on_a - by_displacement
-
-
-def _by_displacement(atoms: Atoms, member: KindPair, given: _PairGradient) -> FloatN3:
-    """Derivatives by A - B, at fixed centres P."""
-    a, b = atoms.layout.groups[member.a], atoms.layout.groups[member.b]
-
-    def portable(*operands: Array) -> FloatN3:
-        words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
-        first, second, hermite, kinetic = operands[12:]
-        one, two = Shells(*words[:3]).at(first), Shells(*words[3:]).at(second)
-        return by_displacement_vertex(a, b, one, two=two, hermite=hermite, kinetic=kinetic)
-
-    words = (w for i in (member.a, member.b) for pair in atoms.shells[i] for w in pair)
-    operands = (*words, member.first, member.second, given.hermite, given.kinetic)
-    shape = (len(member.first), 3)
-    return codelet("pair_gradient", portable, *operands, shape=shape, **angular_parts(a, b))
 
 
 def by_displacement_vertex(
@@ -108,7 +124,7 @@ def by_displacement_vertex(
     hermite: Float[Array, "n k f h"],
     kinetic: Float[Array, "n f"],
 ) -> FloatN3:
-    """The portable form of the codelet "pair_gradient": forwards along three directions."""
+    """Derivatives by A - B at fixed centres P: forwards along three directions."""
     displacement = difference(one.centre, two.centre)
     zero = jnp.zeros_like(displacement)
     fixed = two._replace(centre=Pair(zero, zero))

@@ -1,7 +1,7 @@
 """Overlap, kinetic, nuclear attraction and dipole integrals, as rows of the tile plan."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ from pyscf_ipu.numerics.two_words import (
     two_sum,
 )
 from pyscf_ipu.shapes.atoms import Atoms
-from pyscf_ipu.shapes.tile_plan import Strips
+from pyscf_ipu.shapes.tile_plan import Strips, TilePlan
 from pyscf_ipu.tiles import tile_total
 
 
@@ -42,22 +42,62 @@ class OneElectron(NamedTuple):
     """Integrals of +r, about the origin of the conformer's frame."""
 
 
-Attraction = Callable[[Atoms, tuple[StripData, ...]], tuple[FloatSnf, ...]]
-"""(atoms, strips) -> attraction of every chunk's AO products by the nuclei, of every pair class, in
-Hartree."""
+BuildOneElectron = Callable[[Atoms, tuple[StripData, ...]], OneElectron]
+"""(atoms, strips) -> all one-electron integrals."""
 
 
-def attraction(atoms: Atoms, strips: tuple[StripData, ...]) -> tuple[FloatSnf, ...]:
-    """Attraction by the nuclei, one pair class after another."""
-    return tuple(_attraction(s, d, atoms) for s, d in zip(atoms.plan.strips, strips, strict=True))
+def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
+    """All one-electron integrals."""
+    plan = atoms.plan
+    classes = list(zip(plan.strips, strips, strict=True))
+
+    def portable(*operands: Array) -> tuple[Array, ...]:
+        *data, charges, high, low = operands
+        given = [
+            StripData(p, Pair(hi, lo), e, kinetic=jnp.zeros(0, p.dtype))
+            for p, hi, lo, e, _, _ in zip(*[iter(data)] * 6, strict=True)
+        ]
+        nuclear = attraction(plan, given, charges, nuclei=Pair(high, low))
+        found = with_attraction(plan, given, nuclear)
+        return found.overlap, found.nuclear, found.dipole
+
+    operands = [
+        x
+        for s, d in classes
+        for x in (d.p, *d.centre, d.hermite, s.atom, s.segment.astype(np.int32))
+    ]
+    rows = plan.n_rows
+    overlap, nuclear, dipole = codelet(
+        "one_electron",
+        portable,
+        *(*operands, atoms.charge, *atoms.nuclei),
+        shape=((rows,), (rows,), (3, rows)),
+        sizes=np.array([s.pairs_per_strip for s in plan.strips], np.int32),
+        boys=packed_fits(range(1 + max(s.pair_class.order for s in plan.strips)), np.float64),
+    )
+    kinetic = jnp.concatenate([d.kinetic for d in strips])
+    return OneElectron(overlap, kinetic, nuclear, dipole=dipole)
 
 
-def one_electron(
-    atoms: Atoms, strips: tuple[StripData, ...], attracted: Attraction = attraction
+def attraction(
+    plan: TilePlan, strips: Sequence[StripData], charges: FloatA, nuclei: Pair
+) -> tuple[FloatSnf, ...]:
+    """Attraction of every chunk's AO products by the nuclei, of every pair class, in Hartree."""
+    found = []
+    for of, data in zip(plan.strips, strips, strict=True):
+        order, own = of.pair_class.order, jnp.asarray(of.atom)
+        potential = potential_of(
+            order, data.p, data.centre, own=own, nuclei=(charges, nuclei)
+        ).value()
+        found.append(jnp.einsum("sbcfh,hsbc->sbf", data.hermite, potential, precision="highest"))
+    return tuple(found)
+
+
+def with_attraction(
+    plan: TilePlan, strips: Sequence[StripData], nuclear: Sequence[Array]
 ) -> OneElectron:
-    """All one-electron integrals; a machine may have its own way to the attraction by nuclei."""
-    nuclear = attracted(atoms, strips)
-    parts = [_of_class(*x) for x in zip(atoms.plan.strips, strips, nuclear, strict=True)]
+    """All integrals, from the attraction by the nuclei."""
+    parts = [_of_class(*x) for x in zip(plan.strips, strips, nuclear, strict=True)]
     return OneElectron._make(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
 
 
@@ -77,23 +117,6 @@ def _of_class(plan: Strips, data: StripData, nuclear: FloatSnf) -> OneElectron:
         sum_to_pairs(plan, nuclear, 1).ravel(),
         dipole=sum_to_pairs(plan, dipole, 2).reshape(3, -1),
     )
-
-
-def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
-    """Attraction of every chunk's AO products by the nuclei, in Hartree."""
-    order = plan.pair_class.order
-
-    def portable(*operands: Array) -> FloatSnf:
-        p, hi, lo, e, own, charges, *nuclei = operands
-        potential = potential_of(
-            order, p, Pair(hi, lo), own=own, nuclei=(charges, Pair(*nuclei))
-        ).value()
-        return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
-
-    operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)
-    boys = packed_fits([order], np.float64)  # the native form computes in it
-    shape = (*data.p.shape[:2], plan.n_products)
-    return codelet("nuclear_attraction", portable, *operands, shape=shape, boys=boys)
 
 
 def potential_of(

@@ -14,13 +14,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pyscf_ipu.codelets import codelet
 from pyscf_ipu.elements.basis import ShellKind
 from pyscf_ipu.numerics.arrays import Floats, Lanes
-from pyscf_ipu.numerics.hermite import hermite_powers, n_hermite
+from pyscf_ipu.numerics.hermite import hermite_powers
 from pyscf_ipu.numerics.two_words import Pair, difference, scaled, split, two_product, two_sum
-from pyscf_ipu.shapes.atoms import Atoms, Shells
-from pyscf_ipu.shapes.layout import PairClass, ShellGroup
+from pyscf_ipu.shapes.atoms import Shells
+from pyscf_ipu.shapes.layout import Layout, PairClass, ShellGroup
 
 Powers = tuple[tuple[int, int, int], ...]
 FloatKK = Float[Array, "n Ka Kb"]
@@ -37,54 +36,30 @@ class PairData(NamedTuple):
     kinetic: Float[Array, "n f"]  # 1/2 <grad a | grad b>, contracted
 
 
-def class_pairs(atoms: Atoms, pair_class: PairClass) -> list[PairData]:
-    """Hermite data of every member of a pair class."""
-    groups, shells = atoms.layout.groups, atoms.shells
-    return [
-        shell_pairs(
-            groups[m.a], groups[m.b], shells[m.a], b=shells[m.b], first=m.first, second=m.second
+def class_pairs(
+    layout: Layout, shells: tuple[Shells, ...], pair_class: PairClass
+) -> tuple[PairData, ...]:
+    """Hermite data of every member of a pair class, from the shells of every group."""
+    groups = layout.groups
+    return tuple(
+        shell_pairs_vertex(
+            groups[m.a], groups[m.b], shells[m.a].at(m.first), b=shells[m.b].at(m.second)
         )
         for m in pair_class.members
-    ]
-
-
-def shell_pairs(
-    group_a: ShellGroup,
-    group_b: ShellGroup,
-    a: Shells,
-    b: Shells,
-    first: np.ndarray,
-    second: np.ndarray,
-) -> PairData:
-    """Hermite data of the pairs (first[i], second[i]) of shells of two groups."""
-
-    def portable(*operands: Array) -> tuple[Array, ...]:
-        words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
-        one, two = Shells(*words[:3]), Shells(*words[3:])
-        data = shell_pairs_vertex(group_a, group_b, one.at(first), b=two.at(second))
-        return data.p, *data.centre, data.hermite, data.kinetic
-
-    n, k = len(first), a.exponents.hi.shape[1] * b.exponents.hi.shape[1]
-    f = group_a.kind.n_functions * group_b.kind.n_functions
-    h = n_hermite(group_a.kind.l_max + group_b.kind.l_max)
-    p, high, low, hermite, kinetic = codelet(
-        "shell_pairs",
-        portable,
-        *(w for shells in (a, b) for words in shells for w in words),
-        *(first, second),
-        shape=((n, k), (n, k, 3), (n, k, 3), (n, k, f, h), (n, f)),
-        **angular_parts(group_a, group_b),
     )
-    return PairData(p, Pair(high, low), hermite, kinetic=kinetic)
 
 
-def angular_parts(group_a: ShellGroup, group_b: ShellGroup) -> dict[str, np.ndarray]:
-    """What native codelets read of the shells of two groups beside the arrays."""
+def angular_parts(layout: Layout) -> dict[str, np.ndarray]:
+    """What native codelets read of the groups of shells beside the arrays.
+
+    `groups` has the number of cartesian components and of functions of each.
+    """
+    kinds = [group.kind for group in layout.groups]
+    sizes = [(len(kind.components), kind.n_functions) for kind in kinds]
     return {
-        "powers_a": _powers(group_a),
-        "powers_b": _powers(group_b),
-        "transform_a": group_a.kind.transform().ravel(),
-        "transform_b": group_b.kind.transform().ravel(),
+        "groups": np.array(sizes, np.int32).ravel(),
+        "powers": np.concatenate([_powers(group) for group in layout.groups]),
+        "transforms": np.concatenate([kind.transform().ravel() for kind in kinds]),
     }
 
 
@@ -95,7 +70,7 @@ def _powers(group: ShellGroup) -> np.ndarray:
 
 
 def shell_pairs_vertex(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -> PairData:
-    """The portable form of the codelet "shell_pairs": one shell of each group per pair."""
+    """Hermite data of pairs of shells, one of each group per pair."""
     kind_a, kind_b = group_a.kind, group_b.kind
     g = pair_geometry(a, b)
     table = hermite_table(kind_a.l_max + 1, kind_b.l_max + 1, g.p, pa=g.pa, pb=g.pb)

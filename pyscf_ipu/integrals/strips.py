@@ -1,18 +1,22 @@
 """Pair data in the order of the tile plan: chunks of primitive pairs, dealt into strips."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pyscf_ipu.integrals.shell_pairs import PairData, class_pairs
-from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSncfh, taken
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.codelets.frozen import Constant
+from pyscf_ipu.integrals.shell_pairs import PairData, angular_parts, class_pairs
+from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSncfh, HostArray, taken
+from pyscf_ipu.numerics.hermite import n_hermite
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.shapes.atoms import Atoms
-from pyscf_ipu.shapes.tile_plan import Strips
+from pyscf_ipu.shapes.atoms import Atoms, Shells
+from pyscf_ipu.shapes.tile_plan import Strips, TilePlan
 
 
 class StripData(NamedTuple):
@@ -24,18 +28,59 @@ class StripData(NamedTuple):
     kinetic: Float[Array, " rows"]  # kinetic energy integrals of the class
 
 
-Paired = Callable[[Atoms], tuple[tuple[PairData, ...], ...]]
-"""Hermite data of every member of every pair class."""
+BuildStrips = Callable[[Atoms], tuple[StripData, ...]]
+"""Hermite data of every pair class of one molecule."""
 
 
-def paired(atoms: Atoms) -> tuple[tuple[PairData, ...], ...]:
-    """The Hermite data, one member after another."""
-    return tuple(tuple(class_pairs(atoms, s.pair_class)) for s in atoms.plan.strips)
+def pair_strips(atoms: Atoms) -> tuple[StripData, ...]:
+    """Hermite data of every pair class of one molecule."""
+    plan, count = atoms.plan, 6 * len(atoms.shells)
+
+    def portable(*operands: Array) -> list[Array]:
+        shells = shells_of(operands[:count])
+        members = [class_pairs(plan.layout, shells, s.pair_class) for s in plan.strips]
+        return jax.tree.leaves(in_strips(plan, members))
+
+    shapes: list[tuple[int, ...]] = []
+    for s in plan.strips:
+        size = (*s.source.shape, s.chunk)
+        e = (*size, s.n_products, n_hermite(s.pair_class.order))
+        shapes += [size, (*size, 3), (*size, 3), e, (s.n_rows,)]
+    operands, attributes = member_operands(atoms)
+    arrays = codelet("pair_strips", portable, *operands, shape=tuple(shapes), **attributes)
+    classes = zip(*[iter(arrays)] * 5, strict=True)
+    return tuple(StripData(p, Pair(hi, lo), e, kinetic=t) for p, hi, lo, e, t in classes)
 
 
-def pair_strips(atoms: Atoms, data_of: Paired = paired) -> tuple[StripData, ...]:
-    """Hermite data of every pair class of one molecule; a machine may have its own way to them."""
-    return tuple(_deal(*x) for x in zip(atoms.plan.strips, data_of(atoms), strict=True))
+def shells_of(words: Sequence[Array]) -> tuple[Shells, ...]:
+    """The shells of every group from exponents, coefficients and centres, in two words each."""
+    pairs = [Pair(*words[i : i + 2]) for i in range(0, len(words), 2)]
+    return tuple(Shells(*pairs[i : i + 3]) for i in range(0, len(pairs), 3))
+
+
+def member_operands(atoms: Atoms) -> tuple[list[HostArray], dict[str, Constant]]:
+    """Operands and attributes of the codelets that take all members of all pair classes.
+
+    The arrays of the shells of every group; then of all shell pairs their two shells, where their
+    chunks lie in the strips of their class, and where they lie among its pairs.
+    """
+    plan = atoms.plan
+    words: list[HostArray] = [w for shells in atoms.shells for pair in shells for w in pair]
+    members = [(c, m) for c, s in enumerate(plan.strips) for m in s.pair_class.members]
+    indices = (
+        [m.first for _, m in members],
+        [m.second for _, m in members],
+        [s.chunk_places() for s in plan.strips],
+        [s.pair_strip * s.pairs_per_strip + s.pair_place for s in plan.strips],
+    )
+    table = [(m.a, m.b, c, len(m.first)) for c, m in members]
+    attributes = {"members": np.array(table, np.int32).ravel(), **angular_parts(plan.layout)}
+    return words + [np.concatenate(x).astype(np.int32) for x in indices], attributes
+
+
+def in_strips(plan: TilePlan, members: Iterable[tuple[PairData, ...]]) -> tuple[StripData, ...]:
+    """The Hermite data of every member of every class in the order of the plan."""
+    return tuple(_deal(*x) for x in zip(plan.strips, members, strict=True))
 
 
 def sum_to_pairs(strips: Strips, per_chunk: Floats, axis: int) -> Floats:

@@ -15,8 +15,7 @@ from pyscf_ipu.grid.blocks import Grid, grid_blocks
 from pyscf_ipu.grid.nonlocal_correlation import nonlocal_correlation
 from pyscf_ipu.grid.xc_matrix import GridProducts, exchange_correlation
 from pyscf_ipu.grid.xc_response import exchange_correlation_response
-from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
-from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.integrals import OneElectron, nuclear_repulsion
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.machines.machine import HOST, Machine, Repulsion, of_change
 from pyscf_ipu.numerics.arrays import FloatA3, FloatNN, FloatP
@@ -179,9 +178,9 @@ def hamiltonian(
     n = atoms.layout.shape.n_ao
     padded = _padded(atoms)
     with jax.named_scope("pairs"):
-        strips = pair_strips(atoms, machine.pairs)
+        strips = machine.pairs(atoms)
     with jax.named_scope("one_electron"):
-        one = _packed(atoms, one_electron(atoms, strips, machine.attraction))
+        one = _packed(atoms, machine.one_electron(atoms, strips))
     with jax.named_scope("eri"):
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("one_electron"):

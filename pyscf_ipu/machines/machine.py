@@ -1,4 +1,4 @@
-"""Where machines differ: pairs, attraction, electron repulsion, eigenproblems, cut of the grid.
+"""Where machines differ: pairs, one-electron integrals, repulsion, eigenproblems, cut of the grid.
 
 The engine is written once.  Where a machine with a thousand small memories needs another algorithm
 than a processor with caches, the engine takes it from its `Machine`.
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
-from pyscf_ipu.integrals.one_electron import Attraction, attraction
-from pyscf_ipu.integrals.strips import Paired, StripData, paired
+from pyscf_ipu.integrals.one_electron import BuildOneElectron, one_electron
+from pyscf_ipu.integrals.strips import BuildStrips, StripData, pair_strips
 from pyscf_ipu.integrals.supermatrix import pair_order, repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatP
 from pyscf_ipu.numerics.interaction import Interaction
@@ -59,10 +59,10 @@ class Machine:
     """Tiles over which grid points are cut; None: blocks that fit into a cache."""
     grid_parts: int = 1
     """Parts of a tile's points, whose AO values are made again one by one; 1: all are kept."""
-    pairs: Paired = paired
+    pairs: BuildStrips = pair_strips
     """Hermite data of shell pairs."""
-    attraction: Attraction = attraction
-    """Attraction by the nuclei."""
+    one_electron: BuildOneElectron = one_electron
+    """Overlap, kinetic energy, attraction by the nuclei and dipole."""
     has_float64: bool = True
     """Without it the last evaluation of `mixed` takes the host's algorithms."""
     idempotent: bool = False

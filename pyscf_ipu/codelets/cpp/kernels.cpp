@@ -17,18 +17,18 @@
 #include "grid/xc.hpp"
 #include "integrals/eri.hpp"
 #include "supermatrix/half_matrix.hpp"
-#include "integrals/nuclear_attraction.hpp"
+#include "integrals/one_electron.hpp"
 #include "supermatrix/repulsion.hpp"
-#include "integrals/shell_pairs.hpp"
+#include "integrals/pair_strips.hpp"
 #include "totals.hpp"
 
 namespace pyscf_ipu::ISA {
 
 template <class T>
 Kernels<T> table() {
-  return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
+  return {pair_strips<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           fitting_integrals<T>,   fitting_gradient<T>,    fitting_solution<T>,    fitting_repulsion<T>,
-          eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
+          eri_gradient<T>,        one_electron<T>,        attraction_gradient<T>,
           becke_weights<T>,       becke_gradient<T>,      nonlocal_pairs<T>,      nonlocal_gradient<T>,
           ao_values<T>,           packed_ao_values<T>,    xc_density<T>,          xc_potential<T, T>,
           xc_potential<T, double>, xc_moments<T>,         xc_gradient<T>,

@@ -215,12 +215,45 @@ struct PairProblem {
   T *p, *high, *low, *e, *kinetic;
 };
 
+// One pair class as strips.StripData has it: chunks of `depth` primitive pairs, and rows of products.
+template <class T>
+struct PairClass {
+  int order, products, depth;
+  std::int64_t chunks, rows;
+  T *p, *high, *low, *e, *kinetic;
+};
+
+// The pairs of two groups of a class: where[] each chunk lies among those of the strips, place[] each
+// pair; atoms of both shells, for derivatives.
+template <class T>
+struct PairMember {
+  PairShells<T> a, b;
+  std::int64_t pairs;
+  int of_class;
+  const std::int32_t *where, *place, *atom_a, *atom_b;
+};
+
+template <class T>
+struct PairStrips {
+  std::vector<PairClass<T>> classes;
+  std::vector<PairMember<T>> members;
+};
+
+// A class as attraction by nuclei takes it, and of each of its chunks the shell pair, of `pairs` in a
+// strip of `chunks`.
+template <class T>
+struct OneElectronClass {
+  Attraction<T> of;
+  const std::int32_t* segment;
+  std::int64_t chunks, pairs;
+};
+
 // Row-major arrays in and out; shapes as in the portable vertex of the same name.
 template <class T>
 struct Kernels {
-  void (*shell_pairs)(const PairProblem<T>& problem);
-  // out[pairs, 3] from weights in the places of e and kinetic; see gradient/pairs.py.
-  void (*pair_gradient)(const PairProblem<T>& problem, T* out);
+  void (*pair_strips)(const PairStrips<T>& to);
+  // out[A, 3] from derivatives in the places of high, e and kinetic; see gradient/pairs.py.
+  void (*pair_gradient)(const PairStrips<T>& from, std::int64_t atoms, T* out);
   // half[P (P + 1) / 2]; see integrals/supermatrix.py.
   void (*supermatrix)(const SupermatrixProblem<T>& problem, T* half);
   // y[P], energy[2] from half[P (P + 1) / 2], d[P]; see integrals/supermatrix.py.
@@ -235,7 +268,9 @@ struct Kernels {
   // charge[functions] and J[pairs] of the density, K[pairs] of the vectors.
   void (*fitting_repulsion)(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
-  void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
+  // overlap[rows], nuclear[rows] and dipole[3, rows] of all classes.
+  void (*one_electron)(const std::vector<OneElectronClass<T>>& classes, std::int64_t rows, T* overlap,
+                       T* nuclear, T* dipole);
   void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);
   // out[M, G] from points[M, G, 3], volume[M, G], owner[M] and A atoms; see grid/becke.py.
   void (*becke_weights)(const T* points, const T* volume, const std::int32_t* owner, const T* high,

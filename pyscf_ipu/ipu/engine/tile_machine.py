@@ -8,14 +8,14 @@ from typing import TypeVar
 from jax import Array
 
 from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.integrals.one_electron import attraction
-from pyscf_ipu.integrals.strips import StripData, paired
+from pyscf_ipu.integrals.one_electron import one_electron
+from pyscf_ipu.integrals.strips import StripData, pair_strips
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.engine.algorithms.families import FamilyPlan, family_plan
 from pyscf_ipu.ipu.engine.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.engine.algorithms.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.engine.spread.all_pairs import all_pairs_eigh
-from pyscf_ipu.ipu.engine.spread.attraction import spread_attraction
+from pyscf_ipu.ipu.engine.spread.attraction import spread_one_electron
 from pyscf_ipu.ipu.engine.spread.grid_strips import spread_products
 from pyscf_ipu.ipu.engine.spread.primitive_pairs import spread_pairs
 from pyscf_ipu.ipu.engine.spread.turns import in_turns, room
@@ -69,8 +69,8 @@ def machine_of(
         grid_products=spread_products(),
         grid_tiles=n_tiles,
         grid_parts=left.parts,
-        pairs=either(paired, spread_pairs),
-        attraction=either(attraction, spread_attraction),
+        pairs=either(pair_strips, spread_pairs),
+        one_electron=either(one_electron, spread_one_electron),
         has_float64=False,
         products=side_by_side,
         other_starts=False,

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "integrals/shell_pairs.hpp"
+#include "integrals/pair_strips.hpp"
 
 namespace pyscf_ipu::ISA {
 
@@ -120,12 +120,55 @@ struct PairsGradientVertex : PairsVertex<T, kMostL, 1> {
   }
 };
 
+// out[pairs, 3]
 template <class T>
-void pair_gradient(const PairProblem<T>& problem, T* out) {
+void by_displacement(const PairProblem<T>& problem, T* out) {
   if (std::max(problem.a.highest, problem.b.highest) <= 2)
     PairsGradientVertex<T, 2>{{problem}, out}();
   else
     PairsGradientVertex<T, 3>{{problem}, out}();
+}
+
+// A centre moves with both nuclei, by their shares in the exponent; E with their distance.
+template <class T>
+void add_to_nuclei(const Member<T>& m, const std::vector<T>& by_displacement, double* out) {
+  const PairShells<T>&a = m.of.a, &b = m.of.b;
+  const auto exponent = [](const PairShells<T>& s, std::int64_t pair, std::int64_t primitive) {
+    const std::int64_t at = s.index[pair] * s.primitives + primitive;
+    return double(s.exponents[at]) + s.exponents_low[at];
+  };
+  for (std::int64_t pair = 0; pair < m.of.pairs; ++pair) {
+    double *one = out + 3 * m.of.atom_a[pair], *two = out + 3 * m.of.atom_b[pair];
+    for (int d = 0; d < 3 && one != two; ++d)
+      one[d] += by_displacement[3 * pair + d], two[d] -= by_displacement[3 * pair + d];
+    for (std::int64_t j = 0; j < m.k; ++j) {
+      const double ea = exponent(a, pair, j / b.primitives), eb = exponent(b, pair, j % b.primitives);
+      for (int d = 0; d < 3; ++d) {
+        const double centre = m.high[3 * (pair * m.k + j) + d], on_a = ea / (ea + eb) * centre;
+        one[d] += on_a, two[d] += centre - on_a;
+      }
+    }
+  }
+}
+
+template <class T>
+void pair_gradient(const PairStrips<T>& all, std::int64_t atoms, T* out) {
+  std::vector<double> total(3 * atoms);
+  for (const PairMember<T>& of : all.members) {
+    const PairClass<T>& from = all.classes[of.of_class];
+    Member<T> m(of, from);
+    m.each([&](std::int64_t to, std::int64_t at) {
+      std::copy_n(from.high + 3 * at, 3, &m.high[3 * to]);
+      std::copy_n(from.e + at * m.size_in_strips(), m.size_of_e(), &m.e[to * m.size_of_e()]);
+    });
+    m.each_pair([&](std::int64_t to, std::int64_t at) {
+      std::copy_n(from.kinetic + at, m.products, &m.kinetic[to]);
+    });
+    std::vector<T> by_pair(3 * of.pairs);
+    by_displacement<T>(m.problem(), by_pair.data());
+    add_to_nuclei(m, by_pair, total.data());
+  }
+  std::copy(total.begin(), total.end(), out);
 }
 
 }  // namespace pyscf_ipu::ISA

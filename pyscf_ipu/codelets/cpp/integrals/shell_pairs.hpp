@@ -1,4 +1,4 @@
-// Shell pairs as Hermite charge distributions: the codelet "shell_pairs"; see integrals/shell_pairs.py.
+// Shell pairs as Hermite charge distributions; see integrals/shell_pairs.py.
 //
 // Primitive pairs lie on the vector lanes.  The arithmetic is that of the portable form, operation by
 // operation where two words are kept; only the exponential and the order of some sums differ.  Pairs

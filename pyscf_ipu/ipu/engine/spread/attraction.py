@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from pyscf_ipu.integrals.one_electron import potential_of
+from pyscf_ipu.integrals.one_electron import OneElectron, potential_of, with_attraction
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.ipu.engine.spread.dealing import dealt
 from pyscf_ipu.ipu.vertices.short_code import SHORT
@@ -26,10 +26,15 @@ from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map, tile_put_sh
 from pyscf_ipu.tiles.array import WORKERS
 
 
+def spread_one_electron(n_tiles: int, atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
+    """Compute `one_electron.one_electron`, the attraction on tiles 1 to `n_tiles` - 1."""
+    return with_attraction(atoms.plan, strips, spread_attraction(n_tiles, atoms, strips))
+
+
 def spread_attraction(
     n_tiles: int, atoms: Atoms, strips: tuple[StripData, ...]
 ) -> tuple[FloatSnf, ...]:
-    """Compute `one_electron.attraction` of every pair class on tiles 1 to `n_tiles` - 1."""
+    """Compute `one_electron.attraction` on tiles 1 to `n_tiles` - 1."""
     chunks = [plan.atom.size for plan in atoms.plan.strips]
     nuclei = len(atoms.charge)
     each = -(-sum(chunks) * nuclei // (WORKERS * (n_tiles - 1)))  # of a vertex

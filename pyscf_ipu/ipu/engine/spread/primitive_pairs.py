@@ -7,12 +7,14 @@ groups in one compute set.
 """
 
 from functools import partial
+from itertools import islice
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from pyscf_ipu.integrals.shell_pairs import PairData, shell_pairs_vertex
+from pyscf_ipu.integrals.strips import StripData, in_strips
 from pyscf_ipu.ipu.engine.algorithms.family_vertex import shell_rows, unpack_rows
 from pyscf_ipu.ipu.engine.spread.dealing import dealt
 from pyscf_ipu.numerics.two_words import Pair
@@ -22,8 +24,8 @@ from pyscf_ipu.tiles import tile_gather, tile_map
 from pyscf_ipu.tiles.array import WORKERS
 
 
-def spread_pairs(n_tiles: int, atoms: Atoms) -> tuple[tuple[PairData, ...], ...]:
-    """Compute `strips.paired` on tiles 1 to `n_tiles` - 1."""
+def spread_pairs(n_tiles: int, atoms: Atoms) -> tuple[StripData, ...]:
+    """Compute `strips.pair_strips` on tiles 1 to `n_tiles` - 1."""
     groups = atoms.layout.groups
     members = [m for s in atoms.plan.strips for m in s.pair_class.members]
     total = sum(_primitive_pairs(m, groups) for m in members)
@@ -35,7 +37,8 @@ def spread_pairs(n_tiles: int, atoms: Atoms) -> tuple[tuple[PairData, ...], ...]
         first += len(parts[0])
     # Sums over primitives come behind all vertices, which so share one compute set.
     data = iter([_joined(m, groups, x) for m, x in zip(members, by_member, strict=True)])
-    return tuple(tuple(next(data) for _ in s.pair_class.members) for s in atoms.plan.strips)
+    plan = atoms.plan
+    return in_strips(plan, [tuple(islice(data, len(s.pair_class.members))) for s in plan.strips])
 
 
 def _primitive_pairs(member: KindPair, groups: tuple[ShellGroup, ...]) -> int:

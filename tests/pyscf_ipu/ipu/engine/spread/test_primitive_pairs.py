@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from pyscf_ipu.integrals.strips import paired
+from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.ipu import BOW, profile_of
 from pyscf_ipu.ipu.engine.spread.primitive_pairs import spread_pairs
 
@@ -12,7 +12,7 @@ from pyscf_ipu.ipu.engine.spread.primitive_pairs import spread_pairs
 @pytest.mark.parametrize("n_tiles", [1472, 9], ids=["a pair to a vertex", "several"])
 def test_the_data_are_those_of_the_engine(water, n_tiles):
     found = jax.jit(lambda a: spread_pairs(n_tiles, a))(water)
-    expected = jax.jit(paired)(water)
+    expected = jax.jit(pair_strips)(water)
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=2e-6 * max(1.0, np.abs(b).max()))
