@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.shell_pairs import shell_pairs_vertex
-from pyscf_ipu.integrals.strips import StripData, member_operands, shells_of
+from pyscf_ipu.integrals.strips import StripData, chunk_places, member_operands, shells_of
 from pyscf_ipu.numerics.arrays import FloatA3, taken
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.shapes.atoms import Atoms, Shells
@@ -75,7 +75,7 @@ def _by_nuclei(
 
 def _undeal(strips: Strips, layout: Layout, given: _PairGradient) -> list[_PairGradient]:
     """The inverse of `strips._deal`: from chunks in strips to the shell pairs of every member."""
-    where = strips.chunk_places()
+    where = chunk_places(strips)
     flat = [x.reshape(-1, *x.shape[2:]) for x in (given.centre, given.hermite)]
     kinetic = given.kinetic.reshape(-1, strips.n_products)
     place = strips.pair_strip * strips.pairs_per_strip + strips.pair_place

@@ -58,8 +58,8 @@ def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
             for p, hi, lo, e, _, _ in zip(*[iter(data)] * 6, strict=True)
         ]
         nuclear = attraction(plan, given, charges, nuclei=Pair(high, low))
-        found = with_attraction(plan, given, nuclear)
-        return found.overlap, found.nuclear, found.dipole
+        integrals = with_attraction(plan, given, nuclear)
+        return integrals.overlap, integrals.nuclear, integrals.dipole
 
     operands = [
         x
@@ -83,14 +83,14 @@ def attraction(
     plan: TilePlan, strips: Sequence[StripData], charges: FloatA, nuclei: Pair
 ) -> tuple[FloatSnf, ...]:
     """Attraction of every chunk's AO products by the nuclei, of every pair class, in Hartree."""
-    found = []
+    parts = []
     for of, data in zip(plan.strips, strips, strict=True):
         order, own = of.pair_class.order, jnp.asarray(of.atom)
         potential = potential_of(
             order, data.p, data.centre, own=own, nuclei=(charges, nuclei)
         ).value()
-        found.append(jnp.einsum("sbcfh,hsbc->sbf", data.hermite, potential, precision="highest"))
-    return tuple(found)
+        parts.append(jnp.einsum("sbcfh,hsbc->sbf", data.hermite, potential, precision="highest"))
+    return tuple(parts)
 
 
 def with_attraction(

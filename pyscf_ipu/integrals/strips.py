@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.codelets.frozen import Constant
@@ -70,12 +70,19 @@ def member_operands(atoms: Atoms) -> tuple[list[HostArray], dict[str, Constant]]
     indices = (
         [m.first for _, m in members],
         [m.second for _, m in members],
-        [s.chunk_places() for s in plan.strips],
+        [chunk_places(s) for s in plan.strips],
         [s.pair_strip * s.pairs_per_strip + s.pair_place for s in plan.strips],
     )
     table = [(m.a, m.b, c, len(m.first)) for c, m in members]
     attributes = {"members": np.array(table, np.int32).ravel(), **angular_parts(plan.layout)}
     return words + [np.concatenate(x).astype(np.int32) for x in indices], attributes
+
+
+def chunk_places(strips: Strips) -> Int[np.ndarray, " places"]:
+    """Where each chunk of a class's list lies in the strips, one behind another."""
+    places = np.zeros(strips.source.size + 1, np.int32)
+    places[strips.source.ravel()] = np.arange(strips.source.size)
+    return places[:-1]
 
 
 def in_strips(plan: TilePlan, members: Iterable[tuple[PairData, ...]]) -> tuple[StripData, ...]:

@@ -63,12 +63,6 @@ class Strips:
             np.all(self.segment == np.arange(self.chunks_per_strip))
         )
 
-    def chunk_places(self) -> np.ndarray:
-        """Where each chunk of the class's list lies in the strips, one behind another: [S * nb]."""
-        places = np.zeros(self.source.size + 1, np.int32)
-        places[self.source.ravel()] = np.arange(self.source.size)
-        return places[:-1]
-
     def onto(self) -> np.ndarray:
         """Which chunk belongs to which pair, per strip: [S, mb, nb] booleans."""
         return self.segment[:, None, :] == np.arange(self.pairs_per_strip)[None, :, None]

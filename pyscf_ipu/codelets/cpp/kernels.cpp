@@ -8,7 +8,7 @@
 #include "fitting/fitting_solution.hpp"
 #include "gradients/attraction_gradient.hpp"
 #include "grid/becke_gradient.hpp"
-#include "gradients/eri_gradient.hpp"
+#include "gradients/repulsion/eri_gradient.hpp"
 #include "gradients/pair_gradient.hpp"
 #include "gradients/xc_gradient.hpp"
 #include "grid/becke.hpp"

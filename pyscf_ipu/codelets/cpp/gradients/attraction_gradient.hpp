@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "gradients/eri_gradient.hpp"
+#include "gradients/repulsion/eri_gradient.hpp"
 #include "hermite.hpp"
 #include "kernels.hpp"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "gemm.hpp"
-#include "gradients/eri_gradient_high.hpp"
-#include "gradients/eri_gradient_sides.hpp"
+#include "gradients/repulsion/eri_gradient_high.hpp"
+#include "gradients/repulsion/eri_gradient_sides.hpp"
 #include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
 #include "integrals/meetings.hpp"
