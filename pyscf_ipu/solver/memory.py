@@ -21,10 +21,10 @@ from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
 
-BASE_BYTES = 375 * 2**20
-"""The process itself, with JAX, and what programs of any shape have in common."""
-CODE_BYTES, COMPILER_BYTES = 17 * 2**20, 85 * 2**20
-"""Of a program for every kind of shell, and of the compiler while it makes it: measured with 2 to 8
+BASE_BYTES = 400 * 2**20
+"""The process itself, with JAX, and what compiling leaves behind."""
+CODE_BYTES, COMPILER_BYTES = 28 * 2**20, 20 * 2**20
+"""Of a program, and of the compiler for every kind of shell while it makes it: measured with 2 to 8
 kinds.  What the compiler frees goes back to the machine before anything is computed."""
 LIVE = {4: 5 / 8, 8: 7 / 8}
 """Part of the AOs that count on a block of points, by the bytes of a number; the place of others is
@@ -66,7 +66,7 @@ def program_bytes(shape: Shape, settings: Settings, forces: bool = False) -> int
     if forces:
         word = scf if numerics.wide else result
         steps.append(_on_grid(shape, settings, word, held=_derivatives(shape, settings)))
-    programs = (2 if forces else 1) * kinds * CODE_BYTES
+    programs = (2 if forces else 1) * CODE_BYTES
     compiling = kinds * COMPILER_BYTES
     return int(BASE_BYTES + programs + max(compiling, *steps))
 
