@@ -39,6 +39,8 @@ from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import TilePlan, primitives_of, tile_plan
 
 MIB = 2**20
+Kernel = tuple[str, float, float, float]
+"""Name, ms, flops, bytes."""
 LEVELS = {"second-level cache": 1 * MIB, "shared cache": 24 * MIB, "memory": 768 * MIB}
 
 
@@ -56,7 +58,7 @@ def main() -> int:
         level = dataclasses.replace(Settings.preset(args.preset), jk="ri")
         with level.numerics.scope():
             found = of_level(mol, level)
-        rows = [bound(peak / share, rates, *kernel) for share, *kernel in found]
+        rows = [bound(peak / share, rates, *kernel) for share, kernel in found]
         print(f"\n{args.smiles}, {args.preset}; share: of the bound")
         harness.table(rows)
         return harness.finish(args.out, {"peak_gflops": peak, "kernels": rows})
@@ -101,8 +103,8 @@ def bound(
     return {"name": name, "ms": ms, "gflops": gflops, "gbytes": gbytes, "share": share, "by": limit}
 
 
-def kernels(mol: Molecule, settings: Settings) -> list[tuple[str, float, float, float]]:
-    """(name, ms, flops, bytes) of the kernels that are not the ERIs."""
+def kernels(mol: Molecule, settings: Settings) -> list[Kernel]:
+    """The kernels that are not the ERIs."""
     timed = Stages(mol, settings)
     g, grid, d = timed.hamiltonian()
     moments = timed.run("xc_density", xc_density, grid.ao, d)
@@ -129,8 +131,8 @@ def kernels(mol: Molecule, settings: Settings) -> list[tuple[str, float, float, 
     return [(name, timed.ms[name], flops, size) for name, (flops, size) in work.items()]
 
 
-def of_level(mol: Molecule, level: Settings) -> list[tuple[float, str, float, float, float]]:
-    """Kernels of a cycle: how much slower its numbers are than float32, name, ms, flops, bytes."""
+def of_level(mol: Molecule, level: Settings) -> list[tuple[float, Kernel]]:
+    """Kernels of a cycle, each behind how much slower its numbers are than float32."""
     timed = Stages(mol, level, rounds=3)
     gathered = jax.jit(lambda t, c, dtype: gather_atoms(timed.plan, t, c, dtype), static_argnums=2)
     atoms = gathered(timed.table, timed.place, np.dtype(timed.dtype))
@@ -175,10 +177,10 @@ def of_level(mol: Molecule, level: Settings) -> list[tuple[float, str, float, fl
     n, functions = timed.shape.n_ao, products.b.shape[0]
     exchange = functions * n**2 * occupied * (2.0 * part + 1.0)
     return [
-        (1.0, "AO values", alone, 0.0, size),
-        (1.0, "xc_moments", both - alone, psi, size),
-        (1.0, "xc_potential", all_of_it - both, square, size),
-        (word / 4, "J and K", timed.ms["J and K"], exchange, word * part * products.b.size),
+        (1.0, ("AO values", alone, 0.0, size)),
+        (1.0, ("xc_moments", both - alone, psi, size)),
+        (1.0, ("xc_potential", all_of_it - both, square, size)),
+        (word / 4, ("J and K", timed.ms["J and K"], exchange, word * part * products.b.size)),
     ]
 
 
