@@ -182,7 +182,7 @@ def test_one_electron_integrals_of_floats_are_computed_in_double():
         expected = jax.jit(one_electron)(*jax.tree.map(widened, narrow))
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == np.float32
-        np.testing.assert_allclose(a, b, rtol=6.0e-8, atol=1e-11)
+        np.testing.assert_allclose(a, b, rtol=6.0e-8, atol=1e-12)
 
 
 def test_supermatrix(integrals):
