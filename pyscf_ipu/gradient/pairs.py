@@ -15,7 +15,13 @@ from jaxtyping import Bool, Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.shell_pairs import shell_pairs_vertex
-from pyscf_ipu.integrals.strips import StripData, chunk_places, member_operands, shells_of
+from pyscf_ipu.integrals.strips import (
+    StripData,
+    chunk_places,
+    member_operands,
+    pair_places,
+    shells_of,
+)
 from pyscf_ipu.numerics.arrays import FloatA3, taken
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.shapes.atoms import Atoms, Shells
@@ -27,20 +33,17 @@ FloatN3 = Float[Array, "n 3"]
 
 def by_nuclei(atoms: Atoms, by_strips: list[StripData]) -> FloatA3:
     """Derivatives by the nuclei, from those by the data of every class except its exponents."""
-    plan, layout, count = atoms.plan, atoms.layout, 6 * len(atoms.shells)
+    plan, layout = atoms.plan, atoms.layout
     members = [m for s in plan.strips for m in s.pair_class.members]
     ends = [
-        np.concatenate([layout.groups[g].atom[place] for g, place in sides]).astype(np.int32)
-        for sides in (
-            [(m.a, m.first) for m in members],
-            [(m.b, m.second) for m in members],
-        )
+        np.concatenate([layout.groups[m.a].atom[m.first] for m in members]).astype(np.int32),
+        np.concatenate([layout.groups[m.b].atom[m.second] for m in members]).astype(np.int32),
     ]
     operands, attributes = member_operands(atoms)
     first = len(operands) + len(ends)
 
     def portable(*operands: Array) -> FloatA3:
-        shells, data = shells_of(operands[:count]), operands[first:]
+        shells, data = shells_of(layout, operands), operands[first:]
         given = zip(*[iter(data)] * 3, strict=True)
         return _by_nuclei(plan, shells, [_PairGradient(*x) for x in given])
 
@@ -78,7 +81,7 @@ def _undeal(strips: Strips, layout: Layout, given: _PairGradient) -> list[_PairG
     where = chunk_places(strips)
     flat = [x.reshape(-1, *x.shape[2:]) for x in (given.centre, given.hermite)]
     kinetic = given.kinetic.reshape(-1, strips.n_products)
-    place = strips.pair_strip * strips.pairs_per_strip + strips.pair_place
+    place = pair_places(strips)
     out, pair, chunk = [], 0, 0
     for m in strips.pair_class.members:
         n, k, f = len(m.first), primitives_of(layout, m), products_of(layout, m)

@@ -49,7 +49,6 @@ BuildOneElectron = Callable[[Atoms, tuple[StripData, ...]], OneElectron]
 def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
     """All one-electron integrals."""
     plan = atoms.plan
-    classes = list(zip(plan.strips, strips, strict=True))
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *data, charges, high, low = operands
@@ -63,7 +62,7 @@ def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
 
     operands = [
         x
-        for s, d in classes
+        for s, d in zip(plan.strips, strips, strict=True)
         for x in (d.p, *d.centre, d.hermite, s.atom, s.segment.astype(np.int32))
     ]
     rows = plan.n_rows

@@ -16,6 +16,7 @@ from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSncfh, HostArray, t
 from pyscf_ipu.numerics.hermite import n_hermite
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms, Shells
+from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.tile_plan import Strips, TilePlan
 
 
@@ -34,10 +35,10 @@ BuildStrips = Callable[[Atoms], tuple[StripData, ...]]
 
 def pair_strips(atoms: Atoms) -> tuple[StripData, ...]:
     """Hermite data of every pair class of one molecule."""
-    plan, count = atoms.plan, 6 * len(atoms.shells)
+    plan = atoms.plan
 
     def portable(*operands: Array) -> list[Array]:
-        shells = shells_of(operands[:count])
+        shells = shells_of(plan.layout, operands)
         members = [class_pairs(plan.layout, shells, s.pair_class) for s in plan.strips]
         return jax.tree.leaves(in_strips(plan, members))
 
@@ -52,17 +53,18 @@ def pair_strips(atoms: Atoms) -> tuple[StripData, ...]:
     return tuple(StripData(p, Pair(hi, lo), e, kinetic=t) for p, hi, lo, e, t in classes)
 
 
-def shells_of(words: Sequence[Array]) -> tuple[Shells, ...]:
-    """The shells of every group from exponents, coefficients and centres, in two words each."""
-    pairs = [Pair(*words[i : i + 2]) for i in range(0, len(words), 2)]
-    return tuple(Shells(*pairs[i : i + 3]) for i in range(0, len(pairs), 3))
+def shells_of(layout: Layout, operands: Sequence[Array]) -> tuple[Shells, ...]:
+    """The shells of every group from the first of `member_operands`."""
+    groups = zip(*[iter(operands[: 6 * len(layout.groups)])] * 6, strict=True)
+    return tuple(Shells(Pair(*x[:2]), Pair(*x[2:4]), Pair(*x[4:])) for x in groups)
 
 
 def member_operands(atoms: Atoms) -> tuple[list[HostArray], dict[str, Constant]]:
     """Operands and attributes of the codelets that take all members of all pair classes.
 
-    The arrays of the shells of every group; then of all shell pairs their two shells, where their
-    chunks lie in the strips of their class, and where they lie among its pairs.
+    Of every group exponents, coefficients and centres, each in two words; then of all shell pairs
+    their two shells, where their chunks lie in the strips of their class, and where they lie among
+    its pairs.
     """
     plan = atoms.plan
     words: list[HostArray] = [w for shells in atoms.shells for pair in shells for w in pair]
@@ -71,7 +73,7 @@ def member_operands(atoms: Atoms) -> tuple[list[HostArray], dict[str, Constant]]
         [m.first for _, m in members],
         [m.second for _, m in members],
         [chunk_places(s) for s in plan.strips],
-        [s.pair_strip * s.pairs_per_strip + s.pair_place for s in plan.strips],
+        [pair_places(s) for s in plan.strips],
     )
     table = [(m.a, m.b, c, len(m.first)) for c, m in members]
     attributes = {"members": np.array(table, np.int32).ravel(), **angular_parts(plan.layout)}
@@ -83,6 +85,11 @@ def chunk_places(strips: Strips) -> Int[np.ndarray, " places"]:
     places = np.zeros(strips.source.size + 1, np.int32)
     places[strips.source.ravel()] = np.arange(strips.source.size)
     return places[:-1]
+
+
+def pair_places(strips: Strips) -> Int[np.ndarray, " pairs"]:
+    """Where each shell pair of a class lies among those of the strips, one behind another."""
+    return strips.pair_strip * strips.pairs_per_strip + strips.pair_place
 
 
 def in_strips(plan: TilePlan, members: Iterable[tuple[PairData, ...]]) -> tuple[StripData, ...]:
@@ -137,6 +144,6 @@ def _kinetic_rows(strips: Strips, members: tuple[PairData, ...]) -> Float[Array,
     values = jnp.concatenate([*padded, jnp.zeros_like(padded[0][:1])])
     places = strips.n_strips * strips.pairs_per_strip
     pair_at = np.full(places, len(strips.pair_strip), np.int32)
-    place = strips.pair_strip * strips.pairs_per_strip + strips.pair_place
+    place = pair_places(strips)
     pair_at[place] = np.arange(len(place))
     return taken(values, pair_at).ravel()

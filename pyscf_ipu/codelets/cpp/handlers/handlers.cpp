@@ -1,5 +1,4 @@
 // The codelets as XLA's foreign functions: unpack buffers, pick the instruction set, call.
-#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
