@@ -34,7 +34,7 @@ class Effort:
     thorough: bool = False
     """Look for a state below PySCF's first one for every row, not only where the energy differs."""
     progress: Callable[[int, int], None] = lambda done, total: None
-    """Called with the number of finished rows and of all rows."""
+    """Called with the number of finished rows and of all rows, first with none finished."""
     forces: bool = False
     """Also compute forces; `verify` sets it if the run has them."""
     turned: int = 0
@@ -214,6 +214,7 @@ def _references(
         conformers, levels, effort.workers, thorough=effort.thorough, forces=effort.forces
     )
     references: dict[int, Reference] = {}
+    effort.progress(0, len(jobs))
     for done, (i, result) in enumerate(results, start=1):
         references[i] = result
         effort.progress(done, len(jobs))

@@ -48,7 +48,7 @@ class Verify:
         from rich.console import Console
 
         from qm1b.audit.verify import Effort, as_text, verify, write
-        from qm1b.process.display import Bar, Display
+        from qm1b.process.display import Bar, Plain
 
         for name in ("sample", "seed", "workers", "turned", "worst"):
             least = int(name == "sample")
@@ -59,7 +59,7 @@ class Verify:
         if self.out is not None and not self.out.is_dir():
             raise UserError(f"folder {self.out} does not exist; make it first")
         console = Console(stderr=True)
-        with Bar(console) if console.is_terminal else Display() as display:
+        with Bar(console) if console.is_terminal else Plain(stderr=True) as display:
             effort = Effort(
                 self.workers,
                 self.thorough,

@@ -45,6 +45,7 @@ def registry() -> ConstructorRegistry:
     rules.struct_rule(_struct)
     rules.primitive_rule(_plain)
     rules.primitive_rule(_union)
+    rules.primitive_rule(_names)
     return rules
 
 
@@ -138,6 +139,25 @@ def _plain(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
         instance_from_str=read,
         is_instance=lambda value: isinstance(value, (kind, int) if kind is float else kind),
         str_from_instance=lambda value: [str(value)],
+    )
+
+
+def _names(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+    """Several words, one at least: tyro would take an option without any as if it were not there."""
+    if get_origin(info.type) not in (tuple, list) or get_args(info.type)[0] is not str:
+        return None
+
+    def read(words: list[str]) -> object:
+        if not words:
+            raise ValueError("it names nothing: give one word or more, or leave the option out")
+        return get_origin(info.type)(words)
+
+    return PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="STR [STR ...]",
+        instance_from_str=read,
+        is_instance=lambda value: isinstance(value, (tuple, list)),
+        str_from_instance=list,
     )
 
 

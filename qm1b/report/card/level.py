@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.elements.auxiliary.choice import auxiliary_set
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.settings.choices import FORMS
@@ -38,7 +39,7 @@ def _precision(facts: Facts) -> str:
     """The run's precision, and how many rows have another one; see `ladder.Rung.precision`."""
     usual, rungs = str(facts.settings["precision"]), facts.stats.rungs
     other = [
-        f"{rungs[r.name]} rows of the retry ladder's `{r.name}` in {r.precision} throughout"
+        f"{counted(rungs[r.name], 'row')} of the retry ladder's `{r.name}` in {r.precision} throughout"
         for r in LADDER
         if r.precision not in (None, usual) and rungs[r.name]
     ]

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined, UndefinedError
 from markupsafe import Markup
 
+from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.elements.cartesian import in_words
 from pyscf_ipu.xc.suffixes.names import without_suffix
 from qm1b.errors import UserError
@@ -82,6 +83,7 @@ def _templates() -> Environment:
         "json": lambda value, indent=None: Markup(json_text(value, indent)),
         "stated": lambda text: Markup(without_html(text) or NOT_STATED),
         "cell": lambda text: Markup(text.replace("|", "\\|")),
+        "counted": lambda number, thing: Markup(counted(number, thing)),
         "digits": lambda number, digits: Markup(f"{number:.{digits}g}"),
     }
     templates.globals |= {

@@ -92,6 +92,7 @@ def test_help_has_groups_and_no_none(capsys):
         ("--size x", "--size: 'x' is not a whole number"),
         ("--size 1 2 3", "--size: '1 2 3' is not INT or INT INT"),
         ("--kind none", "invalid choice 'none'"),
+        ("--names", "it names nothing: give one word or more"),
     ],
 )
 def test_a_wrong_value_is_told_without_words_of_python(line, words, capsys):
