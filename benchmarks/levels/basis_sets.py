@@ -19,6 +19,9 @@ CARTS = {
     "6-31g(2df,p)": "6d7f",
     "6-311g**": True,
     "6-31+g*": True,
+    "dzvp": False,
+    "def2-mtzvp": False,
+    "def2-mtzvpp": False,
 }
 SMILES = [*molecules.FEW, *molecules.CHLORINE]
 

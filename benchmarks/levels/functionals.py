@@ -1,5 +1,6 @@
 """Every functional against PySCF: float64, STO-3G and 6-31G*, grid level 0, without dispersion.
 
+VV10 has grid level 0, too: at level 3 PySCF takes minutes for a molecule of two heavy atoms.
 PySCF goes by libxc numbers.  Composite methods have their own basis.  Needs the extra `dispersion`,
 as six functionals have a correction of their own, which is then taken off.
 """
@@ -23,7 +24,7 @@ def main() -> int:
     args = parser.parse_args()
     names = args.functionals or FUNCTIONALS
     levels = [
-        Settings(basis=basis, xc=xc, precision="float64", grid_level=0)
+        Settings(basis=basis, xc=xc, precision="float64", grid_level=0, nlc_grid=0)
         for basis in reversed(args.basis)
         for xc in names
         if xc not in OWN_BASIS
