@@ -85,9 +85,8 @@ def kept(folder: Path, mol: Molecule, settings: Settings, compute: Callable[[], 
 def _key(mol: Molecule, settings: Settings) -> str:
     import pyscf
 
-    level: tuple = (settings.basis, settings.xc, settings.grid_level, settings.cart)
-    if settings.jk != "exact":
-        level = (*level, settings.jk)
+    grid = (settings.grid_level, settings.nlc_grid, settings.prune, settings.grid_kind)
+    level = (settings.basis, settings.xc, settings.cart, settings.jk, *grid)
     thresholds = (CONV_TOL, CONV_TOL_GRAD, pyscf.__version__)
     atoms = (mol.numbers.tolist(), mol.charge, mol.positions.tobytes().hex())
     return hashlib.sha256(repr((level, thresholds, atoms)).encode()).hexdigest()[:32]
