@@ -30,7 +30,7 @@ NAMES = (
     "eri eri_gradient exact_product fitting_gradient fitting_integrals fitting_repulsion "
     "fitting_solution nonlocal_gradient nonlocal_pairs one_electron packed_ao_values "
     "pair_gradient pair_strips repulsion supermatrix xc_density xc_gradient xc_moments "
-    "xc_potential"
+    "xc_potential xc_projection"
 ).split()
 
 SAID = ("source_hash", "instruction_set", "built_by", "processor")

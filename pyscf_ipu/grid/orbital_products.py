@@ -84,4 +84,4 @@ ORBITALS = GridProducts(_prepared, _moments, _matrix)
 def by_orbitals(products: GridProducts, functional: Functional, many_aos: bool) -> GridProducts:
     """`ORBITALS` in place of `PORTABLE` where they cost less; a machine keeps its products."""
     cheaper = (many_aos or functional.needs_tau) and products is PORTABLE
-    return ORBITALS if cheaper else products
+    return ORBITALS._replace(in_part=many_aos) if cheaper else products

@@ -52,6 +52,8 @@ class GridProducts(NamedTuple):
     """Density and, for D = 4, its gradient; with True the kinetic energy density, too."""
     matrix: Callable[[AoBlocks, FloatTVG, DTypeLike], FloatNN]
     """The matrix, in a dtype, from a factor for each of the moments."""
+    in_part: bool = False
+    """Whether few columns are prepared, so that products with them are cheaper than the matrix."""
 
 
 def by_density_matrix(
@@ -103,8 +105,7 @@ def exchange_correlation(
 
     def blocks(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[Array, Array], FloatNN]:
         moments = products.moments(ao, prepared, functional.needs_tau)
-        tiles = range(weights.shape[0])
-        points = (tile_put_sharded(moments, tiles), tile_put_sharded(weights, tiles))
+        points = [tile_put_sharded(x, range(x.shape[0])) for x in (moments, weights)]
         vertex = partial(xc_functional_vertex, functional)
         hi, lo, factors = tile_map(
             vertex, *points, name="xc_functional", together=True, shared=True
@@ -157,9 +158,9 @@ def _densities(name: str, vertex: Vertex, packed: bool) -> Callable[..., Array]:
         *lists, density = operands
         tiles = range(values.shape[0])
         own = [tile_put_sharded(x, tiles) for x in (values, *(lists if packed else ()))]
-        all_of_it = tile_put_replicated(density, tiles)
+        own.append(tile_put_replicated(density, tiles))
         form = of_packed if packed else vertex
-        return tile_map(form, *own, all_of_it, name=name, shared=True).array
+        return tile_map(form, *own, name=name, shared=True).array
 
     return portable
 
@@ -174,8 +175,7 @@ def _matrices(name: str, vertex: Vertex, packed: bool) -> Callable[..., FloatNN]
     def portable(values: FloatTDNG, *operands: Array) -> FloatNN:
         *lists, factors = operands
         tiles = range(values.shape[0])
-        arrays = (values, *(lists if packed else ()), factors)
-        own = [tile_put_sharded(x, tiles) for x in arrays]
+        own = [tile_put_sharded(x, tiles) for x in (values, *(lists if packed else ()), factors)]
         form = of_packed if packed else vertex
         return tile_map(form, *own, name=name, shared=True).array.sum(0)
 

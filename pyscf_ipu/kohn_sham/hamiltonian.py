@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,12 @@ from pyscf_ipu.grid.xc_matrix import GridProducts, exchange_correlation
 from pyscf_ipu.grid.xc_response import exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
+from pyscf_ipu.kohn_sham.nearby import touching
 from pyscf_ipu.machines.machine import HOST, Machine, Repulsion, of_change
 from pyscf_ipu.numerics.arrays import FloatA3, FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
-from pyscf_ipu.scf.run import Fock
-from pyscf_ipu.scf.staged import Staged
+from pyscf_ipu.scf.run import Fock, ScfRun
+from pyscf_ipu.scf.staged import Nearby, Staged
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tables import OneCentre
 from pyscf_ipu.tiles import tile_dot, tile_total
@@ -70,11 +71,12 @@ class Hamiltonian:
     grid_products: GridProducts
     padded: Bool[Array, " N"]  # AOs of empty slots, and those that an element lacks
     nuclear: Pair  # energy of their repulsion
+    nearby: Nearby | None = None  # of the semilocal part at the density of `fock`
 
     def fock(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """Fock matrix and the energy's parts at a density matrix."""
         matrix, terms = self._common(density)
-        energy, part = self._all_points(density)
+        energy, part = self._all_points(density, self.nearby)
         return matrix + part, _with_semilocal(terms, energy)
 
     @property
@@ -83,12 +85,12 @@ class Hamiltonian:
         traced = partial(jax.jit, inline=True)
         if self.coarse is None:
             return traced(self.fock)
-        coarse = partial(self._semilocal, self.coarse)
         return Staged(
             rest=traced(self._common),
             full=traced(self._all_points),
-            coarse=traced(coarse),
+            coarse=traced(self.few_points),
             joined=_with_semilocal,
+            in_part=self.grid_products.in_part,
         )
 
     def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
@@ -111,13 +113,28 @@ class Hamiltonian:
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(packed.dtype)
         return unpack(packed, density.shape[0]) + jnp.diag(shift), terms
 
-    def _semilocal(self, grid: Grid | None, density: FloatNN) -> tuple[Pair, FloatNN]:
+    def few_points(self, density: FloatNN) -> tuple[Pair, FloatNN]:
+        """Semilocal exchange and correlation on the coarse grid."""
         with jax.named_scope("xc"):
-            return exchange_correlation(self.functional, grid, density, products=self.grid_products)
+            return exchange_correlation(
+                self.functional, self.coarse, density, products=self.grid_products
+            )
 
-    def _all_points(self, density: FloatNN) -> tuple[Pair, FloatNN]:
+    def _all_points(self, density: FloatNN, nearby: Nearby | None) -> tuple[Pair, FloatNN]:
         """Semilocal and nonlocal exchange and correlation."""
-        energy, matrix = self._semilocal(self.grid, density)
+        if nearby is None or self.grid is None:
+            return self._with_products(density, self.grid_products)
+        dtype = self.grid.weights.dtype
+        touched = touching(self.grid_products, density, dtype, nearby=nearby)
+        energy, total = self._with_products(density, touched.products)
+        return energy, touched.completed(total, self.overlap.hi)
+
+    def _with_products(self, density: FloatNN, products: GridProducts) -> tuple[Pair, FloatNN]:
+        """The energy on all points, and the sum of what the products make of them."""
+        with jax.named_scope("xc"):
+            energy, matrix = exchange_correlation(
+                self.functional, self.grid, density, products=products
+            )
         vv10 = self.functional.vv10
         if vv10 is None or self.pairs_grid is None:
             return energy, matrix
@@ -127,7 +144,7 @@ class Hamiltonian:
                 self.pairs_grid,
                 self.nuclei,
                 density=density,
-                products=self.grid_products,
+                products=products,
             )
         return add(energy, more), matrix + part
 
@@ -199,16 +216,27 @@ def hamiltonian(
     )
 
 
-def on_grid_of(atoms: Atoms, problem: Hamiltonian, machine: Machine) -> Hamiltonian:
-    """A molecule made ready, with another grid: in the dtype of these atoms."""
-    return replace(problem, **_grids(atoms, problem.functional, machine, coarse=False))
+def on_grid_of(atoms: Atoms, problem: Hamiltonian, machine: Machine, run: ScfRun) -> Hamiltonian:
+    """A molecule made ready, with another grid, in the dtype of these atoms, to follow a run."""
+    nearby = None
+    if run.lacking is not None:
+        _, few = problem.few_points(run.density)
+        nearby = Nearby(few + run.lacking, run.converged)
+    grids = _grids(atoms, problem.functional, machine, coarse=False)
+    return replace(problem, **grids, nearby=nearby)
+
+
+class _Grids(TypedDict):
+    """All points, few points, and those of VV10's pairs, as far as they are needed."""
+
+    grid: Grid | None
+    coarse: Grid | None
+    pairs_grid: Grid | None
 
 
 @jax.named_scope("grid")
-def _grids(
-    atoms: Atoms, functional: Functional, machine: Machine, coarse: bool
-) -> dict[str, Grid | None]:
-    """All points, few points, and those of VV10's pairs, as far as they are needed."""
+def _grids(atoms: Atoms, functional: Functional, machine: Machine, coarse: bool) -> _Grids:
+    """The grids of a molecule."""
     blocks = partial(grid_blocks, blocks=machine.grid_tiles, parts=machine.grid_parts)
     few = atoms.on_grid("coarse") if coarse else None
     side = atoms.on_grid("vv10")

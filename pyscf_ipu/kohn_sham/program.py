@@ -123,7 +123,7 @@ def restricted_kohn_sham(
         mol = mol._replace(positions=after(run.cycles, mol.positions))  # the SCF's arrays are freed
         atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
         if numerics.wide:
-            problem = on_grid_of(atoms, problem, machine)
+            problem = on_grid_of(atoms, problem, machine, run=run)
         else:
             problem = hamiltonian(atoms, xc, _wide_machine(machine, shape, settings))
             basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)

@@ -326,6 +326,7 @@ def record(
         commutator=progress.commutator,
         density_error=verdict.density_error,
         energies=jax.tree.map(partial(jnp.where, again), before.energies, energies),
+        lacking=built.stage.matrix if built.stage and before.lacking is not None else None,
     )
 
 

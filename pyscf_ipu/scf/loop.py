@@ -9,8 +9,8 @@ from pyscf_ipu.numerics.arrays import Flag, FloatNN
 from pyscf_ipu.scf.convergence import Aids
 from pyscf_ipu.scf.cycle import Begin, CycleState, ScfProblem, cycle
 from pyscf_ipu.scf.diis import diis_start
-from pyscf_ipu.scf.run import ScfRun, empty_run
-from pyscf_ipu.scf.staged import first_stage
+from pyscf_ipu.scf.run import ScfRun
+from pyscf_ipu.scf.staged import empty_run, first_stage
 
 DIIS_DEPTH = 8
 

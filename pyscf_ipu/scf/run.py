@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import PyTree
@@ -89,24 +88,9 @@ class ScfRun(NamedTuple):
     """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
     history: History | None = None
     """Every cycle, if it was asked for."""
-
-
-def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
-    """A run that has not begun."""
-    n, dtype = guess.shape[0], guess.dtype
-    shapes = jax.eval_shape(lambda density: fock(density)[1], guess)
-    return ScfRun(
-        density=guess,
-        evaluated=guess,
-        terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
-        orbitals=jnp.zeros((n, n), dtype),
-        energy=jnp.zeros(n, dtype),
-        converged=jnp.zeros((), bool),
-        cycles=jnp.zeros((), jnp.int32),
-        commutator=jnp.full((), jnp.inf, dtype),
-        density_error=jnp.full((), jnp.inf, dtype),
-        energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
-    )
+    lacking: FloatNN | None = None
+    """Full minus coarse of the part of the Fock matrix that can be had on a coarse grid, in the AO
+    basis, where a matrix nearby may be made use of (`scf.staged`)."""
 
 
 def latest_energies(before: Pair, energy: Pair) -> Pair:

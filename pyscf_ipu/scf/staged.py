@@ -5,6 +5,9 @@ within some percent.  So the difference between the grids, computed at one densi
 coarse matrix at others nearby.  It is computed again when the SCF has come closer by a factor of
 about fifty (defect correction; A. Brandt, Math. Comput. 31, 333 (1977),
 doi:10.1090/S0025-5718-1977-0431719-X).  The last cycle of an SCF always has the full grid.
+
+What touches occupied orbitals is enough of the matrix on the full grid (`kohn_sham.nearby`), where
+that is cheaper, but for one time near the end.
 """
 
 from collections.abc import Callable
@@ -22,10 +25,21 @@ from pyscf_ipu.numerics.products import Products
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.scf.diis import Diis, renewed
 from pyscf_ipu.scf.orbitals import Orthonormal, commutator_of, similar
-from pyscf_ipu.scf.run import EnergySum, Fock
+from pyscf_ipu.scf.run import ENERGY_WINDOW, EnergySum, Fock, ScfRun
 
 Part = Callable[[FloatNN], tuple[Pair, FloatNN]]
 """Density -> energy in Hartree, and its derivative by the density."""
+
+
+class Nearby(NamedTuple):
+    """A matrix at a density nearby, of which the part between empty orbitals may be taken."""
+
+    matrix: FloatNN
+    used: Flag  # False: compute the whole matrix
+
+
+FullPart = Callable[[FloatNN, Nearby | None], tuple[Pair, FloatNN]]
+"""A part on the full grid; with a matrix nearby only what touches occupied orbitals, if it can."""
 
 FIRST_GOAL = 0.1
 """Commutator in Hartree at which the full grid is used for the first time: the coarse matrix alone
@@ -46,16 +60,18 @@ class Staged:
 
     rest: Fock
     """The other parts."""
-    full: Part
+    full: FullPart
     coarse: Part
     """The same part at a fraction of the price."""
     joined: Callable[[Any, Pair], EnergySum]
     """Parts of the energy, with that of this part."""
+    in_part: bool = False
+    """Whether `full` makes use of a matrix nearby."""
 
     def __call__(self, density: FloatNN) -> tuple[FloatNN, EnergySum]:
         """The Fock matrix on the full grid."""
         matrix, terms = self.rest(density)
-        energy, part = self.full(density)
+        energy, part = self.full(density, None)
         return matrix + part, self.joined(terms, energy)
 
 
@@ -73,6 +89,7 @@ class Stage(NamedTuple):
     since: Count  # cycles since it was
     last: Scalar  # commutator there, Hartree
     always: Flag  # whether all cycles have it from now on
+    whole: Flag  # whether the whole matrix was computed on it, close to the end
 
 
 class Evaluated(NamedTuple):
@@ -85,6 +102,25 @@ class Evaluated(NamedTuple):
     full_grid: Flag  # whether it is the matrix of the full grid
     diis: Diis
     stage: Stage | None
+
+
+def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
+    """A run that has not begun."""
+    n, dtype = guess.shape[0], guess.dtype
+    shapes = jax.eval_shape(lambda density: fock(density)[1], guess)
+    return ScfRun(
+        density=guess,
+        evaluated=guess,
+        terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
+        orbitals=jnp.zeros((n, n), dtype),
+        energy=jnp.zeros(n, dtype),
+        converged=jnp.zeros((), bool),
+        cycles=jnp.zeros((), jnp.int32),
+        commutator=jnp.full((), jnp.inf, dtype),
+        density_error=jnp.full((), jnp.inf, dtype),
+        lacking=jnp.zeros_like(guess) if isinstance(fock, Staged) and fock.in_part else None,
+        energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
+    )
 
 
 def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
@@ -102,6 +138,7 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
         since=jnp.zeros((), jnp.int32),
         last=jnp.asarray(jnp.inf, dtype),
         always=jnp.zeros((), bool),
+        whole=jnp.zeros((), bool),
     )
 
 
@@ -148,10 +185,14 @@ def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
     error = commutator_of(Fx, Dx)
     coarse_commutator = jnp.max(jnp.abs(error))
     wanted = (coarse_commutator < stage.goal) | (stage.since >= MOST_COARSE)
-    on_full = full_grid | stage.always | (wanted & (cycle > 0))
+    forced = full_grid | stage.always
+    on_full = forced | (wanted & (cycle > 0))
+    early = coarse_commutator > tolerance.commutator
+    in_part = jnp.where(early, ~forced, stage.whole) & fock.in_part
 
     def on_the_full_grid() -> tuple:
-        exact, part = fock.full(D)
+        nearby = Nearby(coarse + stage.matrix, in_part) if fock.in_part else None
+        exact, part = fock.full(D, nearby)
         lacking = part - coarse
         Fx = basis.matrix(rest + part, products)
         error = commutator_of(Fx, Dx)
@@ -164,6 +205,7 @@ def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
             since=jnp.zeros((), jnp.int32),
             last=commutator,
             always=stage.always | (commutator - coarse_commutator > COARSE_ERROR * stage.last),
+            whole=jnp.where(in_part, stage.whole, ~early),
         )
         change = jnp.where(stage.coarse[:, None, None], change, 0.0)
         return Fx, error, exact, renewed(diis, change, stage.densities), now
@@ -176,14 +218,14 @@ def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
     place = cycle % after.coarse.shape[0]
     after = after._replace(
         densities=after.densities.at[place].set(Dx),
-        coarse=after.coarse.at[place].set(~on_full),
+        coarse=after.coarse.at[place].set(~on_full | in_part),
     )
     return Evaluated(
         matrix=Fx,
         error=error,
         terms=fock.joined(terms, energy),
         coarse_commutator=coarse_commutator,
-        full_grid=on_full,
+        full_grid=on_full & (after.whole | ~in_part),
         diis=diis,
         stage=after,
     )

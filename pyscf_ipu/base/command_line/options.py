@@ -143,21 +143,25 @@ def _plain(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
 
 
 def _names(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
-    """Several words, one at least: tyro would take an option without any as if it were not there."""
-    if get_origin(info.type) not in (tuple, list) or get_args(info.type)[0] is not str:
+    """Several words, one at least: tyro would take an option without any as one not given."""
+    kind: Any = get_origin(info.type)
+    if kind not in (tuple, list) or get_args(info.type)[0] is not str:
         return None
 
     def read(words: list[str]) -> object:
         if not words:
             raise ValueError("it names nothing: give one word or more, or leave the option out")
-        return get_origin(info.type)(words)
+        return kind(words)
+
+    def written(value: Any) -> list[str]:
+        return list(value)
 
     return PrimitiveConstructorSpec(
         nargs="*",
         metavar="STR [STR ...]",
         instance_from_str=read,
         is_instance=lambda value: isinstance(value, (tuple, list)),
-        str_from_instance=list,
+        str_from_instance=written,
     )
 
 

@@ -14,6 +14,7 @@
 #include "grid/becke.hpp"
 #include "grid/nonlocal_pairs.hpp"
 #include "grid/orbitals.hpp"
+#include "grid/projection.hpp"
 #include "grid/xc.hpp"
 #include "integrals/eri.hpp"
 #include "supermatrix/half_matrix.hpp"
@@ -31,7 +32,7 @@ Kernels<T> table() {
           eri_gradient<T>,        one_electron<T>,        attraction_gradient<T>,
           becke_weights<T>,       becke_gradient<T>,      nonlocal_pairs<T>,      nonlocal_gradient<T>,
           ao_values<T>,           packed_ao_values<T>,    xc_density<T>,          xc_potential<T, T>,
-          xc_potential<T, double>, xc_moments<T>,         xc_gradient<T>,
+          xc_potential<T, double>, xc_moments<T>,         xc_projection<T>,       xc_gradient<T>,
           compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};
 }
 

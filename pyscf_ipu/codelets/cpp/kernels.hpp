@@ -300,6 +300,9 @@ struct Kernels {
   // out[T, moments, Gb]: density, gradient and kinetic energy density, as far as they are wanted.
   void (*xc_moments)(const AoBlocks<T>& ao, const DensityColumns<T>& density, std::int64_t moments,
                      T* out);
+  // out[N, N]: the matrix of xc_potential and its transpose, times the columns.
+  void (*xc_projection)(const AoBlocks<T>& ao, const T* factors, const DensityColumns<T>& density,
+                        std::int64_t moments, double* out);
   // out[A, 3]; see gradient/points/exchange_correlation.py.
   void (*xc_gradient)(const XcGradientProblem<T>& problem, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.

@@ -19,7 +19,8 @@ from pyscf_ipu.scf.algebra import LIBRARY, Algebra
 from pyscf_ipu.scf.lowest.descent import Problem, descend
 from pyscf_ipu.scf.lowest.starts import Start, scf
 from pyscf_ipu.scf.orbitals import Orthonormal, density_of
-from pyscf_ipu.scf.run import Cycling, ScfRun, below, empty_run, lower
+from pyscf_ipu.scf.run import Cycling, ScfRun, below, lower
+from pyscf_ipu.scf.staged import empty_run
 
 ROUNDS = 8
 """Self-consistent fields at most; two more for each other guess."""
@@ -92,7 +93,7 @@ def lowest_scf(
 
     guess = start.guess
     none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    nothing = Lowest(empty_run(problem.fock, guess), no, none)
+    nothing = Lowest(empty_run(problem.cycled, guess), no, none)
     first = _State(nothing, guess, none, others=none, done=no)
     return lax.while_loop(unfinished, another, first).lowest
 

@@ -19,7 +19,8 @@ from pyscf_ipu.scf.convergence import PLAIN, Aids
 from pyscf_ipu.scf.cycle import Begin, ScfProblem
 from pyscf_ipu.scf.loop import iterate
 from pyscf_ipu.scf.orbitals import Orthonormal, frontier_gap, similar
-from pyscf_ipu.scf.run import ORDINARY, Cycling, Fock, ScfRun, empty_run, lower, no_history
+from pyscf_ipu.scf.run import ORDINARY, Cycling, Fock, ScfRun, lower, no_history
+from pyscf_ipu.scf.staged import empty_run
 
 PAIRS = 2
 """Of frontier orbitals that other starts mix: in the first one a single pair, in the next two."""

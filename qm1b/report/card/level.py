@@ -39,7 +39,8 @@ def _precision(facts: Facts) -> str:
     """The run's precision, and how many rows have another one; see `ladder.Rung.precision`."""
     usual, rungs = str(facts.settings["precision"]), facts.stats.rungs
     other = [
-        f"{counted(rungs[r.name], 'row')} of the retry ladder's `{r.name}` in {r.precision} throughout"
+        f"{counted(rungs[r.name], 'row')} of the retry ladder's `{r.name}` in {r.precision} "
+        "throughout"
         for r in LADDER
         if r.precision not in (None, usual) and rungs[r.name]
     ]

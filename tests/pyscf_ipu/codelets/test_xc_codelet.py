@@ -16,6 +16,7 @@ from pyscf_ipu.grid.xc_matrix import (
     xc_potential,
     xc_potential_vertex,
 )
+from pyscf_ipu.kohn_sham.nearby import projection
 from pyscf_ipu.numerics.columns import Columns
 
 pytestmark = NATIVE
@@ -132,6 +133,29 @@ def matrix(ao, factors):
     if factors.shape[1] > planes:
         half += np.einsum("tdig,tg,tdjg->ij", values[:, 1:], factors[:, 4], values[:, 1:])
     return half + half.T
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("moments", [1, 4, 5])
+@pytest.mark.parametrize("size", [*SIZES, (2, 150, 64)])
+def test_products_of_the_matrix_with_columns(size, moments, dtype):
+    ao = arrays(size, min(moments, 4), dtype)[0]
+    rng = np.random.default_rng(moments)
+    factors = rng.normal(size=(size[0], moments, size[2])).astype(dtype)
+    n = size[1]
+    count = min(n, n // 3 + 1)
+    vectors = rng.normal(size=(n, n + 3)).astype(dtype)
+    few = Columns(vectors, np.ones(n + 3, dtype), np.int32(count))
+    with jax.enable_x64(True):
+        given = jax.tree.map(jnp.asarray, (AoBlocks(ao), factors, few))
+        native = np.asarray(jax.jit(projection)(*given))
+        batch = jax.tree.map(lambda x: x[None], given)
+        portable = np.asarray(jax.jit(jax.vmap(projection))(*batch)[0])
+    exact = np.pad(matrix(ao, factors) @ vectors[:, :count], ((0, 0), (0, n - count)))
+    bound = TOLERANCE[dtype] * np.max(np.abs(exact))
+    assert native.dtype == np.float64
+    assert np.max(np.abs(native - exact)) < bound
+    np.testing.assert_allclose(native, portable, atol=bound)
 
 
 def test_sums_in_float64_lose_nothing_more():
