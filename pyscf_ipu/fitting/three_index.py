@@ -15,6 +15,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
+from pyscf_ipu.codelets.look_up import look_up
 from pyscf_ipu.integrals.electron_repulsion import (
     EriSide,
     eri_side,
@@ -46,17 +47,19 @@ class Auxiliary(NamedTuple):
 
 def auxiliary_of(atoms: Atoms, layout: AuxiliaryLayout) -> Auxiliary:
     """Look the auxiliary functions up, in the dtype of the atoms."""
+    slots, tables = atoms.layout.slots, atoms.tables
+    wanted = [
+        [(getattr(tables[c].auxiliary[s], name)[word], slots[c]) for c, s in group.source]
+        for group in layout.groups
+        for name in ("exponents", "hermite")
+        for word in (0, 1)
+    ]
+    words = iter(look_up(atoms.element, wanted))
+    values = [Pair(high, next(words)).astype(atoms.dtype).value() for high in words]
     sides = []
-    for group in layout.groups:
-        exponents, hermite = [], []
-        for c, s in group.source:
-            rows = atoms.element[atoms.layout.slots[c]]
-            table = atoms.tables[c].auxiliary[s]
-            exponents.append(table.exponents.at(rows).astype(atoms.dtype).value())
-            hermite.append(table.hermite.at(rows).astype(atoms.dtype).value())
-        p = jnp.concatenate(exponents)
+    for group, p, hermite in zip(layout.groups, values[::2], values[1::2], strict=True):
         centre = Pair(*(_per_primitive(w[group.atom], p) for w in atoms.nuclei))
-        sides.append(EriSide(p[None], centre.hi, centre.lo, hermite=jnp.concatenate(hermite)[None]))
+        sides.append(EriSide(p[None], centre.hi, centre.lo, hermite=hermite[None]))
     return Auxiliary(layout, tuple(sides))
 
 

@@ -12,6 +12,7 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Int
 
+from pyscf_ipu.codelets.look_up import look_up
 from pyscf_ipu.numerics.arrays import FloatA, FloatMG, FloatMG3
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.conformer import Conformer
@@ -123,17 +124,13 @@ def gather_shells(
     layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer, dtype: type
 ) -> tuple[Shells, ...]:
     """Look up the shells of one molecule, group by group."""
-    out = []
-    for group in layout.groups:
-        exponents, coefficients = [], []
-        for c, s in group.source:
-            rows = mol.element[layout.slots[c]]
-            exponents.append(tables[c].exponents[s].at(rows).astype(dtype))
-            coefficients.append(tables[c].coefficients[s].at(rows).astype(dtype))
-        centre = mol.positions.at(group.atom).astype(dtype)
-        out.append(Shells(_joined(exponents), _joined(coefficients), centre))
-    return tuple(out)
-
-
-def _joined(parts: list[Pair]) -> Pair:
-    return Pair(*(jnp.concatenate(words) for words in zip(*parts, strict=True)))
+    wanted = [
+        [(getattr(tables[c], name)[s][word], layout.slots[c]) for c, s in group.source]
+        for group in layout.groups
+        for name in ("exponents", "coefficients")
+        for word in (0, 1)
+    ]
+    words = iter(look_up(mol.element, wanted))
+    pairs = [Pair(high, next(words)).astype(dtype) for high in words]
+    centres = [mol.positions.at(group.atom).astype(dtype) for group in layout.groups]
+    return tuple(Shells(*x) for x in zip(pairs[::2], pairs[1::2], centres, strict=True))

@@ -144,8 +144,8 @@ def _plain(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
 
 def _names(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
     """Several words, one at least: tyro would take an option without any as one not given."""
-    kind: Any = get_origin(info.type)
-    if kind not in (tuple, list) or get_args(info.type)[0] is not str:
+    kind = {tuple: tuple, list: list}.get(get_origin(info.type))
+    if kind is None or get_args(info.type)[0] is not str:
         return None
 
     def read(words: list[str]) -> object:
@@ -153,8 +153,8 @@ def _names(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
             raise ValueError("it names nothing: give one word or more, or leave the option out")
         return kind(words)
 
-    def written(value: Any) -> list[str]:
-        return list(value)
+    def written(value: object) -> list[str]:
+        return [str(word) for word in value] if isinstance(value, (tuple, list)) else []
 
     return PrimitiveConstructorSpec(
         nargs="*",

@@ -167,6 +167,27 @@ ffi::Error attraction_gradient(ffi::RemainingArgs args, Doubles boys, Result cen
   });
 }
 
+// Results: rows of some tables each.  Arguments: all these tables, and the row of every place; plan:
+// for every result the number of its tables, and for each of these the number of places, and these.
+ffi::Error look_up(ffi::RemainingArgs args, ffi::RemainingRets rets, Ints plan) {
+  auto first = rets.get<Buffer>(0);
+  if (!first.has_value()) return ffi::Error::InvalidArgument("a result is not an array");
+  return by_type((*first)->element_type(), [&](auto*) {
+    const auto b = buffers_of(args);
+    const std::int32_t* row = data<std::int32_t>(b.back());
+    const std::int32_t* at = plan.begin();
+    std::size_t table = 0;
+    for (std::size_t r = 0; r < rets.size(); ++r) {
+      char* to = data<char>(**rets.get<Buffer>(r));
+      for (int tables = *at++; tables > 0; --tables, ++table) {
+        const std::size_t size = b[table].size_bytes() / b[table].dimensions()[0];
+        for (int places = *at++; places > 0; --places, to += size)
+          std::memcpy(to, data<char>(b[table]) + row[*at++] * size, size);
+      }
+    }
+  });
+}
+
 template <class Binding>
 auto with_members(Binding&& binding) {
   return std::move(binding)
@@ -178,6 +199,7 @@ auto with_members(Binding&& binding) {
 
 }  // namespace
 
+CODELET(look_up, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attr<Ints>("plan"))
 CODELET(pair_strips, with_members(ffi::Ffi::Bind().RemainingArgs().RemainingRets()))
 
 CODELET(pair_gradient, results<1>(with_members(ffi::Ffi::Bind().RemainingArgs())))
