@@ -59,7 +59,7 @@ class Verify:
         if self.out is not None and not self.out.is_dir():
             raise UserError(f"folder {self.out} does not exist; make it first")
         console = Console(stderr=True)
-        with Bar(console) if console.is_terminal else Plain(every=60, stderr=True) as display:
+        with Bar(console) if console.is_terminal else Plain(every=60.0, stderr=True) as display:
             effort = Effort(
                 self.workers,
                 self.thorough,
