@@ -29,7 +29,7 @@ MEASURED = re.compile(
     r"\s*(?:CPU )?(?:s|ms|min|h|seconds?|minutes?|[kMG]i?B|molecules a second|(?:\w+ ?)?/s)(?![\w²])"
 )
 ERRORS = re.compile(r"(?:m|µ|u|n)(?:eV|Ha)\b|^\w+_(?:mev|e|e_bohr)\s")
-PROGRESS = re.compile(r"worker \d|programs: \d|PySCF \d+/\d+$|.*conformers/s, ETA")
+PROGRESS = re.compile(r"worker \d|programs: \d|.*conformers/s, ETA")
 
 
 def difference(shown: str, printed: str, loose: bool = False) -> str:

@@ -116,8 +116,7 @@ def coulomb_exchange(
         del present  # what is left out is zero
         charge = jnp.matmul(b, density, precision="highest")
         charge = charge if coulomb else jnp.zeros_like(charge)
-        counted = jnp.arange(len(signs), dtype=jnp.int32) < count
-        exchange = _exchange(b, jnp.where(counted, vectors, 0.0), signs)
+        exchange = _exchange(b, Columns(vectors, signs, count).counted(), signs)
         return Matrices(charge, jnp.matmul(charge, b, precision="highest"), exchange)
 
     flag = np.array([coulomb], np.int32)

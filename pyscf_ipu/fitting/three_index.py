@@ -49,13 +49,11 @@ def auxiliary_of(atoms: Atoms, layout: AuxiliaryLayout) -> Auxiliary:
     """Look the auxiliary functions up, in the dtype of the atoms."""
     slots, tables = atoms.layout.slots, atoms.tables
     wanted = [
-        [(getattr(tables[c].auxiliary[s], name)[word], slots[c]) for c, s in group.source]
+        [(getattr(tables[c].auxiliary[s], name), slots[c]) for c, s in group.source]
         for group in layout.groups
         for name in ("exponents", "hermite")
-        for word in (0, 1)
     ]
-    words = iter(look_up(atoms.element, wanted))
-    values = [Pair(high, next(words)).astype(atoms.dtype).value() for high in words]
+    values = [pair.astype(atoms.dtype).value() for pair in look_up(atoms.element, wanted)]
     sides = []
     for group, p, hermite in zip(layout.groups, values[::2], values[1::2], strict=True):
         centre = Pair(*(_per_primitive(w[group.atom], p) for w in atoms.nuclei))

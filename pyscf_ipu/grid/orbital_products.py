@@ -38,8 +38,8 @@ def _moments(ao: AoBlocks, columns: Columns, tau: bool) -> FloatTVG:
 
     def portable(values: Array, *operands: Array) -> FloatTVG:
         *lists, vectors, signs, count = operands
-        counted = jnp.arange(len(signs), dtype=jnp.int32) < count
-        few = Columns(jnp.where(counted, vectors, 0.0), signs, count)
+        columns = Columns(vectors, signs, count)
+        few = columns._replace(vectors=columns.counted())
         return jax.vmap(partial(moments_vertex, few, tau))(values, *lists)
 
     tiles, planes, _, points = ao.values.shape

@@ -113,12 +113,15 @@ class Hamiltonian:
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(packed.dtype)
         return unpack(packed, density.shape[0]) + jnp.diag(shift), terms
 
+    def _semilocal(
+        self, grid: Grid | None, density: FloatNN, products: GridProducts
+    ) -> tuple[Pair, FloatNN]:
+        with jax.named_scope("xc"):
+            return exchange_correlation(self.functional, grid, density, products=products)
+
     def few_points(self, density: FloatNN) -> tuple[Pair, FloatNN]:
         """Semilocal exchange and correlation on the coarse grid."""
-        with jax.named_scope("xc"):
-            return exchange_correlation(
-                self.functional, self.coarse, density, products=self.grid_products
-            )
+        return self._semilocal(self.coarse, density, self.grid_products)
 
     def _all_points(self, density: FloatNN, nearby: Nearby | None) -> tuple[Pair, FloatNN]:
         """Semilocal and nonlocal exchange and correlation."""
@@ -131,10 +134,7 @@ class Hamiltonian:
 
     def _with_products(self, density: FloatNN, products: GridProducts) -> tuple[Pair, FloatNN]:
         """The energy on all points, and the sum of what the products make of them."""
-        with jax.named_scope("xc"):
-            energy, matrix = exchange_correlation(
-                self.functional, self.grid, density, products=products
-            )
+        energy, matrix = self._semilocal(self.grid, density, products)
         vv10 = self.functional.vv10
         if vv10 is None or self.pairs_grid is None:
             return energy, matrix

@@ -1,4 +1,4 @@
-"""An exchange-correlation matrix of which only what touches occupied orbitals is computed anew.
+"""An exchange-correlation matrix of which most cycles compute what touches occupied orbitals only.
 
 The commutator [F, D] and the end of an SCF depend on V C, the matrix times the occupied orbitals:
 few columns, where a large basis set has many.  The rest, between empty orbitals, only decides how
@@ -39,8 +39,7 @@ class Touched(NamedTuple):
     def completed(self, total: FloatNN, overlap: FloatNN) -> FloatNN:
         """V from the sum of what the products gave, with the overlap S."""
         n, dtype = total.shape[0], total.dtype
-        counted = jnp.arange(n, dtype=jnp.int32) < self.columns.count
-        L = jnp.where(counted, self.columns.vectors[:, :n], 0.0).astype(dtype)
+        L = self.columns.counted()[:, :n].astype(dtype)
         R, SL = total - product(self.nearby.matrix, L), product(overlap, L)
         half = product(0.5 * R - 0.125 * product(SL, product(L.T, R)), SL.T)
         return jnp.where(self.nearby.used, self.nearby.matrix + (half + half.T), total)
@@ -69,20 +68,18 @@ def projection(ao: AoBlocks, factors: FloatTVG, columns: Columns) -> FloatNN:
     n = ao.values.shape[2]
 
     def portable(values: Array, *operands: Array) -> tuple[FloatNN]:
-        aos, live, factors, vectors, count = operands
+        aos, live, factors, *of = operands
+        few = Columns(*of).counted()[:, :n]
 
         def block(values: FloatDNG, aos: Array, live: Count, factors: FloatVG) -> FloatNN:
-            some = that_count(values, live)
-            counted = jnp.arange(n, dtype=jnp.int32) < count
-            few = jnp.where(counted, vectors[:, :n], 0.0)[aos]
-            part = projection_vertex(some, few, factors)
+            part = projection_vertex(that_count(values, live), few[aos], factors)
             return jnp.zeros((n, n), part.dtype).at[aos].set(part)
 
         return (jax.vmap(block)(values, aos, live, factors).sum(0).astype(jnp.float64),)
 
-    operands = (factors, columns.vectors, columns.count)
+    operands = (ao.values, *ao.listed(), factors, *columns)
     shape = (jax.ShapeDtypeStruct((n, n), jnp.float64),)
-    return codelet("xc_projection", portable, ao.values, *ao.listed(), *operands, shape=shape)[0]
+    return codelet("xc_projection", portable, *operands, shape=shape)[0]
 
 
 def projection_vertex(ao: FloatDNG, columns: FloatNN, factors: FloatVG) -> FloatNN:

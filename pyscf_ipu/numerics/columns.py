@@ -29,6 +29,11 @@ class Columns(NamedTuple):
     signs: Float[Array, " C"]
     count: Count
 
+    def counted(self) -> Float[Array, "N C"]:
+        """The vectors, with zeros beyond the first `count`."""
+        there = jnp.arange(self.vectors.shape[1], dtype=jnp.int32) < self.count
+        return jnp.where(there, self.vectors, 0.0)
+
 
 class _State(NamedTuple):
     vectors: Float[Array, "N C"]

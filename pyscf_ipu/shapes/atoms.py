@@ -125,12 +125,10 @@ def gather_shells(
 ) -> tuple[Shells, ...]:
     """Look up the shells of one molecule, group by group."""
     wanted = [
-        [(getattr(tables[c], name)[s][word], layout.slots[c]) for c, s in group.source]
+        [(getattr(tables[c], name)[s], layout.slots[c]) for c, s in group.source]
         for group in layout.groups
         for name in ("exponents", "coefficients")
-        for word in (0, 1)
     ]
-    words = iter(look_up(mol.element, wanted))
-    pairs = [Pair(high, next(words)).astype(dtype) for high in words]
+    pairs = [pair.astype(dtype) for pair in look_up(mol.element, wanted)]
     centres = [mol.positions.at(group.atom).astype(dtype) for group in layout.groups]
     return tuple(Shells(*x) for x in zip(pairs[::2], pairs[1::2], centres, strict=True))

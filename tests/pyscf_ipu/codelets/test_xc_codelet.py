@@ -113,13 +113,18 @@ def test_moments_by_orbitals(size, moments, dtype):
     check(both[0], exact, both[1], dtype)
 
 
+def ao_and_factors(size, moments, dtype):
+    """AO values, and factors for each of the moments [T, moments, Gb]."""
+    rng = np.random.default_rng(moments)
+    factors = rng.normal(size=(size[0], moments, size[2])).astype(dtype)
+    return arrays(size, min(moments, 4), dtype)[0], factors
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("moments", [1, 4, 5])
 @pytest.mark.parametrize("size", [*SIZES, (2, 150, 64)])
 def test_matrix_by_orbitals(size, moments, dtype):
-    ao = arrays(size, min(moments, 4), dtype)[0]
-    rng = np.random.default_rng(moments)
-    factors = rng.normal(size=(size[0], moments, size[2])).astype(dtype)
+    ao, factors = ao_and_factors(size, moments, dtype)
     both = native_and_portable(partial(ORBITALS.matrix, dtype=dtype), ao, factors, dtype)
     exact = matrix(ao, factors)
     check(both[0], exact, both[1], dtype)
@@ -139,10 +144,8 @@ def matrix(ao, factors):
 @pytest.mark.parametrize("moments", [1, 4, 5])
 @pytest.mark.parametrize("size", [*SIZES, (2, 150, 64)])
 def test_products_of_the_matrix_with_columns(size, moments, dtype):
-    ao = arrays(size, min(moments, 4), dtype)[0]
-    rng = np.random.default_rng(moments)
-    factors = rng.normal(size=(size[0], moments, size[2])).astype(dtype)
-    n = size[1]
+    ao, factors = ao_and_factors(size, moments, dtype)
+    n, rng = size[1], np.random.default_rng(moments + 10)
     count = min(n, n // 3 + 1)
     vectors = rng.normal(size=(n, n + 3)).astype(dtype)
     few = Columns(vectors, np.ones(n + 3, dtype), np.int32(count))

@@ -102,6 +102,15 @@ class ColumnsOfChunk {
   T sign(std::int64_t column) const { return of_.signs[column]; }
   const T* of(std::int64_t column) const { return packed_.data() + column * count_; }
 
+  // psi = C^T ao of kR columns from the o-th on, in plane d of a band.
+  template <int kR>
+  inline __attribute__((always_inline)) void values(const Chunk<T>& chunk, std::int64_t o,
+                                                    std::int64_t d, std::int64_t band,
+                                                    Vec<T> (&psi)[kR][kColumns]) const {
+    multiply<T, kR, kColumns>([&](int r, std::int64_t k) { return of(o + r)[k]; },
+                              [&](std::int64_t k) { return chunk.at(d, k) + band; }, count_, psi);
+  }
+
  private:
   const DensityColumns<T>& of_;
   std::int64_t count_ = 0;

@@ -21,10 +21,7 @@ void weigh_columns(const Chunk<T>& chunk, const ColumnsOfChunk<T>& columns, std:
     by_number<kRows>(columns.columns() - o, [&](auto rows) {
       for (std::int64_t band = 0; band < kScreened; band += kBand<T>) {
         Vec<T> psi[kPlanes][rows][kColumns];
-        for (int d = 0; d < kPlanes; ++d)
-          multiply<T, rows, kColumns>([&](int r, std::int64_t k) { return columns.of(o + r)[k]; },
-                                      [&](std::int64_t k) { return chunk.at(d, k) + band; },
-                                      chunk.count, psi[d]);
+        for (int d = 0; d < kPlanes; ++d) columns.values(chunk, o, d, band, psi[d]);
         for (int r = 0; r < rows; ++r)
           for (int c = 0; c < kColumns; ++c) {
             const std::int64_t g = band + c * w;

@@ -232,10 +232,7 @@ void moments_of(const AoBlocks<T>& ao, const DensityColumns<T>& density, T* out)
       for (std::int64_t o = 0; o < columns.columns(); o += kRows)
         by_number<kRows>(columns.columns() - o, [&](auto rows) {
           Vec<T> psi[kPlanes][rows][kColumns];
-          for (int d = 0; d < kPlanes; ++d)
-            multiply<T, rows, kColumns>(
-                [&](int r, std::int64_t k) { return columns.of(o + r)[k]; },
-                [&](std::int64_t k) { return chunk.at(d, k) + band; }, chunk.count, psi[d]);
+          for (int d = 0; d < kPlanes; ++d) columns.values(chunk, o, d, band, psi[d]);
           for (int r = 0; r < rows; ++r)
             for (int c = 0; c < kColumns; ++c) {
               const T sign = columns.sign(o + r);

@@ -137,11 +137,11 @@ ffi::Error xc_moments(Buffer ao, Buffer aos, Buffer count, Buffer vectors, Buffe
 }
 
 ffi::Error xc_projection(Buffer ao, Buffer aos, Buffer count, Buffer factors, Buffer vectors,
-                         Buffer columns, Result out) {
+                         Buffer signs, Buffer columns, Result out) {
   return by_type(ao.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     best().of<T>().xc_projection(blocks_of<T>(ao, aos, count), data<T>(factors),
-                                 columns_of<T>(vectors, nullptr, columns), factors.dimensions()[1],
+                                 columns_of<T>(vectors, data<T>(signs), columns), factors.dimensions()[1],
                                  data<double>(*out));
   });
 }
@@ -173,6 +173,6 @@ CODELET(xc_gradient, results<1>(arguments<12>(ffi::Ffi::Bind())
 CODELET(xc_density, results<1>(arguments<4>(ffi::Ffi::Bind())))
 CODELET(xc_potential, results<1>(arguments<4>(ffi::Ffi::Bind())))
 CODELET(xc_moments, results<1>(arguments<6>(ffi::Ffi::Bind())))
-CODELET(xc_projection, results<1>(arguments<6>(ffi::Ffi::Bind())))
+CODELET(xc_projection, results<1>(arguments<7>(ffi::Ffi::Bind())))
 
 }  // namespace pyscf_ipu
