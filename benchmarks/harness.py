@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 T = TypeVar("T")
@@ -78,6 +80,13 @@ def table(rows: Iterable[Mapping[str, Any]], *columns: str) -> None:
 
     frame = pd.DataFrame(list(rows), columns=columns or None)
     print(frame.to_string(index=False, float_format="{:.4g}".format), flush=True)
+
+
+def evenly(items: list[T], limit: int | None) -> list[T]:
+    """All items, or `limit` of them at equal distances."""
+    if limit is None or limit >= len(items):
+        return items
+    return [items[int(i)] for i in np.linspace(0, len(items) - 1, limit)]
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.harness import HERE
 from pyscf_ipu import Molecule, Settings
+from pyscf_ipu.results import result
 from qm1b.reference.recompute import mean_field
 from qm1b.rows.schema import Conformer
 
@@ -31,16 +32,21 @@ def build(mol: Molecule, settings: Settings) -> Any:
     return mean_field(conformer, settings)
 
 
-def frontier(field: Any, n_electrons: int) -> tuple[float, float, float]:
-    """Run it, without remarks, on one thread: energy, HOMO, LUMO in Hartree."""
+def frontier(field: Any, occupied: tuple[int, int]) -> tuple[float, float, float]:
+    """Run it, without remarks, on one thread: energy, HOMO, LUMO in Hartree.
+
+    Args:
+        field: restricted or unrestricted.
+        occupied: the numbers of alpha and of beta electrons that it has.
+    """
     from pyscf import lib
 
     lib.num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         energy = float(field.kernel())
-    n = n_electrons // 2
-    return energy, float(field.mo_energy[n - 1]), float(field.mo_energy[n])
+    homo, lumo = result.frontier(field.mo_energy, occupied)
+    return energy, float(homo), float(lumo)
 
 
 def reference(mol: Molecule, settings: Settings, cache: Path = CACHE) -> dict[str, Any]:
@@ -89,6 +95,8 @@ def _key(mol: Molecule, settings: Settings) -> str:
     level = (settings.basis, settings.xc, settings.cart, settings.jk, *grid)
     thresholds = (CONV_TOL, CONV_TOL_GRAD, pyscf.__version__)
     atoms = (mol.numbers.tolist(), mol.charge, mol.positions.tobytes().hex())
+    if mol.multiplicity > 1:
+        atoms = (*atoms, mol.multiplicity)
     return hashlib.sha256(repr((level, thresholds, atoms)).encode()).hexdigest()[:32]
 
 

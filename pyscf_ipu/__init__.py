@@ -1,4 +1,4 @@
-"""Float32 restricted Kohn-Sham DFT in one compiled function per molecular shape::
+"""Float32 Kohn-Sham DFT in one compiled function per molecular shape::
 
     import pyscf_ipu as pi
     mol = pi.Molecule.from_smiles("CCO", seed=0)
@@ -35,6 +35,7 @@ _HOME = {
     "rks_core": ".solver.rks_core",
     "read_molecules": ".molecule.reading",
     "rks": ".api.energies",
+    "uks": ".api.energies",
 }
 
 __all__ = [
@@ -59,12 +60,13 @@ __all__ = [
     "read_molecules",
     "rks",
     "rks_core",
+    "uks",
 ]
 
 if TYPE_CHECKING:
     from pyscf_ipu.api.calculator import Calculator
     from pyscf_ipu.api.differentiable import energy_function
-    from pyscf_ipu.api.energies import forces, rks
+    from pyscf_ipu.api.energies import forces, rks, uks
     from pyscf_ipu.api.frequencies import Frequencies, frequencies
     from pyscf_ipu.api.optimize import Optimized, optimize
     from pyscf_ipu.base.errors import ConvergenceError, InvalidMolecule, UntrustedCache, UsageError

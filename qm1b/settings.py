@@ -29,6 +29,9 @@ STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 CPU = "cpu"
 """The machine of a run that asks for no simulated one: what JAX computes on."""
 
+Multiplicities = Literal["lowest", "all"]
+LOWEST, EVERY = get_args(Multiplicities)
+
 Padding = Literal["fine", "coarse", "coarsest"]
 PADDINGS = FINE, COARSE, COARSEST = get_args(Padding)
 """Words for `padding`, in the order of `RunSettings.coarse`."""
@@ -42,6 +45,8 @@ OMITTED = {
     "one_stereoisomer": (False,),
     "machine": (CPU,),
     "run_vertices": (False,),
+    "open_shells": (False,),
+    "multiplicities": (LOWEST,),
 }
 """Settings that not every version has, and the values at which they are left out."""
 
@@ -61,7 +66,14 @@ class RunSettings:
     limit: int | None = None
     """Read only the first N lines."""
     keep_charged: bool = False
-    """Keep closed-shell ions; QM1B is neutral."""
+    """Keep ions; QM1B is neutral."""
+    open_shells: bool = False
+    """Keep radicals, carbenes, triplets and, with --keep-charged, radical ions; they are computed
+    by unrestricted Kohn-Sham, closed shells as ever."""
+    multiplicities: Multiplicities = LOWEST
+    """With --open-shells: what the record states, or all unpaired electrons parallel, or an atom's
+    ground state (lowest); or all multiplicities from there down to 1 or 2, for every conformer
+    (all), singlets with broken symmetry if that is lower."""
     embed_timeout: float = 60.0
     """Seconds that RDKit may take for one molecule, plus 0.1 for each conformer."""
     relax: str = "none"

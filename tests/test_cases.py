@@ -166,7 +166,8 @@ def test_the_library_reads_every_record_or_says_why_not(name):
             if isinstance(answer, No):
                 with pytest.raises(pi.InvalidMolecule) as error:
                     read(path, index=index).check()
-                assert answer.words in str(error.value)
+                is_open = answer.reason == "radical"  # which is read, but not a closed shell
+                assert ("multiplicity" if is_open else answer.words) in str(error.value)
             else:
                 mol = read(path, index=index)
                 assert formula(mol.numbers, mol.charge) == answer
@@ -274,8 +275,8 @@ def test_distances_are_those_that_were_written(name, index, bohr):
         ("-1 1", 0, None),
         ("12 7", 0, None),
         ("2 1", 0, None),
-        ("0 3", 0, "multiplicity=3"),
-        ("1 2", 1, "odd|=2"),
+        ("0 3", 0, "of multiplicity 3"),
+        ("1 2", 1, "of multiplicity 2"),
     ],
 )
 def test_a_given_charge_settles_two_integers(comment, charge, words, tmp_path):
@@ -284,8 +285,11 @@ def test_a_given_charge_settles_two_integers(comment, charge, words, tmp_path):
     if words is None:
         assert pi.Molecule.from_xyz(path, charge=charge).charge == charge
     else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that two integers were read so
+            molecule = pi.Molecule.from_xyz(path, charge=charge)
         with pytest.raises(pi.InvalidMolecule, match=words):
-            pi.Molecule.from_xyz(path, charge=charge).check()
+            molecule.check()
 
 
 @pytest.mark.long

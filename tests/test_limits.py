@@ -102,7 +102,7 @@ STATED = [
     ("docs/inputs.md", "with MMFF94, in at most {} steps", [embedding.RELAX_STEPS]),
     ("docs/inputs.md", "closer than {} of the sum of their covalent radii", [rattle.CLOSEST]),
     ("docs/inputs.md", "is drawn again, at most {} times", [rattle.DRAWS]),
-    ("docs/inputs.md", "closed-shell ions, up to ±{} e", [limits.MAX_CHARGE]),
+    ("docs/inputs.md", "accepts ions, up to ±{} e", [limits.MAX_CHARGE]),
     ("README.md", "and [{} others](docs/levels.md)", [len(PRESETS) - 1]),
     ("README.md", "{} [notebooks](notebooks/README.md)", [len(NOTEBOOKS)]),
     ("notebooks/README.md", "{} tutorials that run", [len(NOTEBOOKS)]),

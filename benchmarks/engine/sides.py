@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import harness
+from benchmarks.open_shells import pyscf_uks
 from benchmarks.reference import build, frontier
 from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache
 from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.solver.solver import Wanted
 from pyscf_ipu.xc.dispersion.correction import correction
 
 WAYS = {"PySCF": {}, "PySCF conv_tol=1e-6": {"tol": 1e-6}, "PySCF density_fit": {"fit": True}}
@@ -19,16 +21,18 @@ Found = tuple[bytes, float, float, bool, np.ndarray | None]
 _solvers: dict[Settings, Solver] = {}  # of this worker process
 
 
-def load(settings: Settings, shapes: list[Shape], cache: str, forces: bool) -> float:
+def load(
+    settings: Settings, shapes: list[Shape], cache: str, forces: bool, open_shell: bool = False
+) -> float:
     """Make the programs ready; returns the seconds that it took."""
     enable_disk_cache(cache)
     solver = _solvers.setdefault(settings, Solver(settings))
 
     def make() -> None:
         for shape in shapes:
-            solver.compile(shape)
+            solver.compile(shape, open_shell=open_shell)
             if forces:
-                solver.compile_gradient(shape)
+                solver.compile_gradient(shape, open_shell=open_shell)
 
     return harness.timed(make)[0]
 
@@ -41,8 +45,11 @@ def rehearse(settings: Settings, forces: bool) -> None:
 
 
 def run_ours(settings: Settings, shape: Shape, mols: list[Molecule], forces: bool) -> list[Found]:
-    """Molecules of a shape."""
-    found = _solvers[settings].run(shape, mols, forces=forces)
+    """Molecules of a shape; if one is an open shell, all by the program of two spins."""
+    is_open = any(mol.multiplicity > 1 for mol in mols)
+    guesses = ("atoms",) * len(mols) if is_open else None
+    wanted = Wanted(forces=forces, guesses=guesses)
+    found = _solvers[settings].compute(shape, mols, wanted)
     return [
         (
             mol.positions.tobytes(),
@@ -62,11 +69,11 @@ def run_pyscf(
 
     Its gradient is without the response of the grid, as by default.
     """
-    field = build(mol, settings)
+    field = pyscf_uks.build(mol, settings) if mol.multiplicity > 1 else build(mol, settings)
     if options.get("fit") and settings.jk == "exact":  # else it is fitted already
         field = field.density_fit()
     field.conv_tol = options.get("tol", field.conv_tol)
-    energy, homo, lumo = frontier(field, mol.n_electrons)
+    energy, homo, lumo = frontier(field, mol.n_occupied(settings.basis))
     added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
     gradient = None
     if forces:

@@ -54,6 +54,8 @@ class Case:
     """GiB that a process of ours may need."""
     smiles: tuple[str, ...] = ()
     """Other molecules than the bundled ones."""
+    open_shell: bool = False
+    """Whether the molecules lose a hydrogen atom, so that they are radicals."""
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -112,6 +114,18 @@ CASES = {
         4,
         target_fitting=6.0,
     ),
+    "radicals": Case(
+        Settings(xc="b3lyp", grid_level=0), (9,), 16, 25.0, error=0.5, open_shell=True
+    ),
+    "radicals wb97x": Case(
+        Settings(xc="wb97x", basis="6-31g*", cart=True, grid_level=1),
+        (9,),
+        4,
+        40.0,
+        target_fitting=9.0,
+        forces=True,
+        open_shell=True,
+    ),
     "spice": preset("spice", 15.0, memory=4.0),
     "omol25": preset("omol25", 12.0, memory=4.0),
     "openff": preset("openff", 20.0),
@@ -152,7 +166,14 @@ def chosen(case: Case, limit: int) -> list[Molecule]:
         smiles = molecules.smiles_of(molecules.QM9 if 9 in case.n_heavy else molecules.GDB)
         most = 14
     found = [(m, int((m.numbers > 1).sum())) for m in molecules.embed(smiles)]
-    return [m for m, n in found if n in case.n_heavy and m.n_atoms - n <= most][:limit]
+    mols = [m for m, n in found if n in case.n_heavy and m.n_atoms - n <= most][:limit]
+    return [radical(mol) for mol in mols] if case.open_shell else mols
+
+
+def radical(mol: Molecule) -> Molecule:
+    """A molecule without its last atom, which is a hydrogen: a doublet."""
+    assert mol.numbers[-1] == 1
+    return Molecule(mol.numbers[:-1], mol.positions[:-1], charge=mol.charge, multiplicity=2)
 
 
 def compare(case: Case, mols: list[Molecule], args: argparse.Namespace) -> dict[str, Any]:
@@ -187,10 +208,11 @@ def measured(
     longest_first = sorted(mols, key=lambda mol: -mol.n_atoms)
     with tempfile.TemporaryDirectory() as cache:
         with Pool(args.workers) as pool:  # each program once; the workers load them from the disk
-            each = pool.each(load, [(settings, [shape], cache, forces) for shape in shapes])
+            tasks = [(settings, [shape], cache, forces, case.open_shell) for shape in shapes]
+            each = pool.each(load, tasks)
             seconds = sum(taken for _, taken in each)
         with (
-            Pool(args.workers, load, settings, shapes, cache, forces) as jax_pool,
+            Pool(args.workers, load, settings, shapes, cache, forces, case.open_shell) as jax_pool,
             Pool(args.workers, rehearse, settings, forces) as pyscf_pool,
         ):
             sides = {"ours": functools.partial(one_round, jax_pool, run_ours, ours)}

@@ -89,7 +89,8 @@ def loop(pool: Pool, smiles: list[str], conformers: int, out: Path) -> float:
 def one(smiles: str, seed: int) -> tuple[float, float, float]:
     """In a worker: embed one conformer and compute its energy, HOMO and LUMO."""
     mol = Molecule.from_smiles(smiles, seed=seed)
-    return frontier(build(mol, Settings(xc="b3lyp5", grid_level=0)), mol.n_electrons)
+    level = Settings(xc="b3lyp5", grid_level=0)
+    return frontier(build(mol, level), mol.n_occupied(level.basis))
 
 
 if __name__ == "__main__":

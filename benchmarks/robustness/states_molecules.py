@@ -1,8 +1,6 @@
 """The molecules of `states`: torn and pressed diatomics, and polyatomic ones that are hard."""
 
-import numpy as np
-
-from benchmarks import molecules
+from benchmarks import harness, molecules
 from pyscf_ipu import Molecule
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import SYMBOLS
@@ -56,6 +54,4 @@ def everything(limit: int | None = None) -> list[Named]:
     smiles += molecules.smiles_of(molecules.QM9, 20)
     embedded = molecules.embed(dict.fromkeys(smiles))
     found = diatomics() + [(str(mol.smiles), mol) for mol in embedded]
-    if limit is None or limit >= len(found):
-        return found
-    return [found[i] for i in np.linspace(0, len(found) - 1, limit).astype(int)]
+    return harness.evenly(found, limit)

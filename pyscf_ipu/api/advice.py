@@ -8,7 +8,8 @@ _SECOND = "pi.frequencies(molecule) has second derivatives, from differences of 
 _MOLECULE = "pi.Molecule holds one; its from_smiles, from_xyz, from_pyscf and others read them"
 
 NAMES = {
-    **dict.fromkeys(("uks", "uhf", "UKS", "UHF", "roks", "rohf", "gks"), OPEN_SHELL),
+    **dict.fromkeys(("uhf", "UKS", "UHF"), OPEN_SHELL),
+    **dict.fromkeys(("roks", "rohf", "gks"), "pi.uks computes open shells, unrestricted"),
     **dict.fromkeys(("hessian", "vibrations", "thermo", "ir"), _SECOND),
     **dict.fromkeys(("grad", "gradients"), _FORCES),
     **dict.fromkeys(("Mole", "mol", "gto", "Atoms"), _MOLECULE),

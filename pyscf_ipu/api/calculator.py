@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from pyscf_ipu.api.advice import KEYWORDS, explains_keywords
-from pyscf_ipu.api.energies import ill_conditioned, rks, solver_for
+from pyscf_ipu.api.energies import ill_conditioned, rks, solver_for, uks
 from pyscf_ipu.base.errors import ConvergenceError, MissingPackage
 from pyscf_ipu.base.extras import how_to_install
 from pyscf_ipu.base.nearest import nearest_keyword
@@ -30,7 +30,10 @@ except ImportError as error:
 
 
 class Calculator(calculator.Calculator):
-    """An ASE calculator of restricted Kohn-Sham energies and forces.
+    """An ASE calculator of Kohn-Sham energies and forces.
+
+    Atoms with initial magnetic moments are open shells, which are computed as by `uks` with these
+    moments as the guess; then the results have `magmom` and `magmoms`, too.
 
         atoms.calc = pi.Calculator(basis="sto-3g", xc="b3lyp")
 
@@ -48,14 +51,17 @@ class Calculator(calculator.Calculator):
 
     Raises:
         UsageError: a setting or the charge cannot be used.
-        InvalidMolecule: on calculation: the atoms are periodic, or have initial magnetic moments,
-            or initial charges that contradict `charge`.
+        InvalidMolecule: on calculation: the atoms are periodic, have initial charges that
+            contradict `charge`, or magnetic moments that do not go with the number of electrons.
         ConvergenceError: on calculation: the SCF does not converge.
     """
 
     name = "pyscf_ipu"  # type: ignore[assignment]  # ASE's is a property that gives "calculator"
     parameters: dict[str, Any]  # ASE's may be None while it constructs
-    implemented_properties: ClassVar = ["energy", "free_energy", "forces", "dipole", "charges"]
+    implemented_properties: ClassVar = [
+        *("energy", "free_energy", "forces", "dipole", "charges"),
+        *("magmom", "magmoms"),
+    ]
 
     @explains_keywords
     def __init__(
@@ -122,7 +128,12 @@ class Calculator(calculator.Calculator):
         self._with_forces = self._with_forces or "forces" in properties
         assert self.atoms is not None  # set by ASE
         mol = Molecule.from_ase(self.atoms, self.charge)
-        result = rks(mol, solver=self.solver, forces=self._with_forces)
+        moments = self.atoms.get_initial_magnetic_moments()
+        if mol.multiplicity > 1 or moments.any():
+            guess = moments.tolist() if moments.any() else "atoms"
+            result = uks(mol, guess=guess, solver=self.solver, forces=self._with_forces)
+        else:
+            result = rks(mol, solver=self.solver, forces=self._with_forces)
         if result.status == ILL_CONDITIONED:
             why = ill_conditioned(float(result.overlap_smallest), mol, self.solver.settings)
             raise ConvergenceError(f"{mol!r} {why}")
@@ -138,5 +149,10 @@ class Calculator(calculator.Calculator):
             "dipole": result.dipole * BOHR_TO_ANGSTROM,
             "charges": result.mulliken_charges,
         }
+        if result.spin_populations is not None:
+            self.results |= {
+                "magmom": float(mol.unpaired),
+                "magmoms": result.spin_populations,
+            }
         if result.forces is not None:
             self.results["forces"] = np.asarray(result.forces) * FORCE_TO_EV_PER_ANGSTROM

@@ -15,15 +15,14 @@ from jaxtyping import Bool, Float
 from pyscf_ipu.api.advice import explains_keywords
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.modes import plain_jax
-from pyscf_ipu.gradient.program import State, energy_gradient
-from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
+from pyscf_ipu.gradient.program import energy_gradient
+from pyscf_ipu.kohn_sham.program import State, kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR, as_molecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN
 from pyscf_ipu.numerics.two_words import Pair, two_sum
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer, tables
-from pyscf_ipu.shapes.core import refuse_cores
 from pyscf_ipu.solver.solver import Solver
 
 Positions = Float[Array, "A 3"]
@@ -81,8 +80,8 @@ def energy_function(
     level = usable(settings)
     _check_level(level)
     molecule.check(level.precision)
-    refuse_cores(
-        molecule, level, "PySCF computes outside JAX: use an all-electron basis, or pi.forces"
+    molecule.refuse_cores(
+        level.basis, "PySCF computes outside JAX: use an all-electron basis, or pi.forces"
     )
     solve, slope = map(_only_once, _programs(molecule, level))
 
@@ -139,9 +138,7 @@ def _programs(
     @sequential_vmap
     @jax.jit
     def solve(positions: Positions) -> tuple[Energy, _Converged]:
-        solution = restricted_kohn_sham(
-            shape, level, jax.tree.map(jnp.asarray, table), mol=placed(positions)
-        )
+        solution = kohn_sham(shape, level, jax.tree.map(jnp.asarray, table), mol=placed(positions))
         total = solution.terms.total()
         sound = (
             solution.converged & numerics.holds(solution.overlap_smallest) & jnp.isfinite(total.hi)

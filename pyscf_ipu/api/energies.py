@@ -1,8 +1,8 @@
-"""`rks`: energies and orbitals of one molecule or of a mixed list, in one call."""
+"""`rks` and `uks`: energies and orbitals of one molecule or of a mixed list, in one call."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from pyscf_ipu.base.errors import ConvergenceError, UsageError
 from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
+from pyscf_ipu.scf.convergence import SpinGuess
 from pyscf_ipu.settings import LevelKeywords, Settings
-from pyscf_ipu.solver.batches import Wanted, molecule_list, results
+from pyscf_ipu.solver.batches import molecule_list, results
 from pyscf_ipu.solver.platform import Platform
 from pyscf_ipu.solver.shared import shared_solver
-from pyscf_ipu.solver.solver import Solver
+from pyscf_ipu.solver.solver import Solver, Wanted
 
 if TYPE_CHECKING:
     from pyscf_ipu import ipu
@@ -30,6 +31,7 @@ def rks(
     orbitals: bool = False,
     forces: bool = False,
     stability: bool = False,
+    stable_unrestricted: bool = False,
     history: bool = False,
     workers: int | None = None,
     machine: "str | Platform | ipu.Target | None" = None,
@@ -71,6 +73,8 @@ def rks(
         stability: follow instabilities of the orbitals to the lowest state and also return `stable`
             and `followed`; another program per shape.  Its calls take up to twice as long, and
             several times as long where there is an instability to follow.
+        stable_unrestricted: also return whether the state is stable with unequal spins, by a second
+            program per shape.
         history: also return energy, commutator and gap of every SCF cycle, by another program.
         workers: batches of a list that are computed at the same time; default: one per core that
             this process may use.  Results do not depend on it.
@@ -89,27 +93,137 @@ def rks(
             the precision cannot hold.
         ImportError: the package of a dispersion correction is missing.
     """
-    alone = isinstance(molecules, Molecule)
-    mols = molecule_list(molecules)
     solver = _on_machine(solver_for(solver, **level), machine, is_given=solver is not None)
-    if history and not solver.settings.history:
-        solver = shared_solver(replace(solver.settings, history=True), solver.machine)
-    if stability and (solver.settings.history or solver.settings.fixed_cycles):
+    solver = _with_history(solver) if history else solver
+    wanted = Wanted(orbitals, forces, stability, stable_unrestricted=stable_unrestricted)
+    return computed(molecules, solver, wanted, throw=throw, workers=workers)
+
+
+class OpenShellKeywords(LevelKeywords, total=False):
+    """What `uks` takes besides molecules and guess, as `rks` does; None for its default."""
+
+    throw: bool | None
+    orbitals: bool | None
+    forces: bool | None
+    stability: bool | None
+    history: bool | None
+    workers: int | None
+    solver: Solver | None
+
+
+@explains_keywords
+def uks(
+    molecules: Molecule | Sequence[Molecule],
+    *,
+    guess: SpinGuess | Sequence[SpinGuess] = "atoms",
+    **options: Unpack[OpenShellKeywords],
+) -> RKSResult:
+    """Unrestricted Kohn-Sham (or Hartree-Fock) energies: radicals, ions, triplets and atoms.
+
+    Alpha and beta electrons have orbitals of their own (J. A. Pople, R. K. Nesbet, J. Chem. Phys.
+    22, 571 (1954), doi:10.1063/1.1740120).  How many there are of each follows from
+    `Molecule.multiplicity`; all multiplicities of a shape share a program.  What is not described
+    here is as in `rks`: where the gap of a spin is small, or the SCF has not converged, other
+    guesses follow, and the state of lowest energy counts.
+
+    Args:
+        molecules: one Molecule, or a list that may mix molecules of any shape and multiplicity.
+        guess: "atoms" for superposed atoms with as many alpha as beta electrons; "mixed" to go on
+            from mixed frontier orbitals, whatever the gap, so that the spins of a diradical or of
+            a torn bond part; or the number of unpaired electrons on every atom, those of beta
+            spin negative.  For a list one for all, or a list of guesses.
+        options: as in `rks`.
+
+    Returns:
+        What `rks` returns, with `s_squared` and `spin_populations`; levels, orbitals and density
+        matrices are those of alpha and of beta electrons, as in PySCF.
+
+    Raises:
+        UsageError: as in `rks`, or the guess does not fit the molecules.
+        InvalidMolecule: as in `rks`.
+        ConvergenceError: as in `rks`.
+    """
+    mols = molecule_list(molecules)
+    solver = options.get("solver")
+    names = [name for name in LevelKeywords.__annotations__ if name in options]
+    level = cast(LevelKeywords, {name: options[name] for name in names})  # type: ignore[literal-required]
+    made = solver_for(solver, **level)
+    made = _with_history(made) if options.get("history") else made
+    wanted = Wanted(
+        orbitals=bool(options.get("orbitals")),
+        forces=bool(options.get("forces")),
+        stability=bool(options.get("stability")),
+        guesses=_guesses(guess, mols, alone=isinstance(molecules, Molecule)),
+    )
+    throw, workers = bool(options.get("throw")), options.get("workers")
+    return computed(molecules, made, wanted, throw=throw, workers=workers)
+
+
+def _guesses(
+    guess: SpinGuess | Sequence[SpinGuess], mols: Sequence[Molecule], alone: bool
+) -> tuple[SpinGuess, ...]:
+    """The guess of every molecule; raises UsageError for one that does not fit."""
+    if alone or isinstance(guess, str):
+        every = cast(Sequence[SpinGuess], [guess] * len(mols))
+    else:
+        every = cast(Sequence[SpinGuess], guess)
+    if len(every) != len(mols):
+        raise UsageError(f"{len(every)} guesses for {len(mols)} molecules: give one for each")
+    return tuple(_guess(one, mol) for one, mol in zip(every, mols, strict=True))
+
+
+def _guess(guess: SpinGuess, mol: Molecule) -> SpinGuess:
+    """One guess; raises UsageError if it does not fit the molecule."""
+    if isinstance(guess, str):
+        if guess not in ("atoms", "mixed"):
+            raise UsageError(
+                f"guess={guess!r}: give 'atoms', 'mixed', or the unpaired electrons of each atom"
+            )
+        return guess
+    spins = np.asarray(guess)
+    if spins.shape != (mol.n_atoms,) or not np.issubdtype(spins.dtype, np.number):
+        raise UsageError(
+            f"guess={guess!r}: {mol!r} needs {mol.n_atoms} numbers, the unpaired electrons of "
+            "each atom, or 'atoms' or 'mixed'"
+        )
+    if not (np.abs(spins) <= np.maximum(mol.numbers, 1)).all():
+        raise UsageError(f"guess={guess!r}: no atom has more unpaired electrons than electrons")
+    return tuple(spins.tolist())
+
+
+def computed(
+    molecules: Molecule | Sequence[Molecule],
+    solver: Solver,
+    wanted: Wanted,
+    throw: bool,
+    workers: int | None = None,
+) -> RKSResult:
+    """Compute one molecule or a list; the errors are those of `rks` and `uks`."""
+    alone, mols = isinstance(molecules, Molecule), molecule_list(molecules)
+    is_open = wanted.guesses is not None
+    analysed = wanted.stability or wanted.stable_unrestricted
+    solver.platform.check(wanted.forces, analysed, open_shell=is_open)
+    if wanted.forces:
+        solver.settings.check_forces()
+    if wanted.stability and (solver.settings.history or solver.settings.fixed_cycles):
         raise UsageError(
             "stability=True runs several SCFs, so it cannot be combined with history=True or "
             "fixed_cycles: leave one out"
         )
-    solver.platform.check(forces, stability)
-    if forces:
-        solver.settings.check_forces()
-    wanted = Wanted(orbitals, forces, stability)
     rows = results(mols, solver, wanted, strict=throw or alone, workers=workers)
     if throw:
         _throw_unconverged(rows, mols, solver.settings)
     if alone:
         return rows[0]
     priced = solver.platform.has_prices
-    return stacked(rows, orbitals, forces, stability=stability, prices=priced)
+    return stacked(
+        rows,
+        wanted.orbitals,
+        wanted.forces,
+        stability=wanted.stability,
+        prices=priced,
+        spins=is_open,
+    )
 
 
 @explains_keywords
@@ -174,6 +288,13 @@ def _on_machine(
             "one of them out"
         )
     return shared_solver(solver.settings, platform)
+
+
+def _with_history(solver: Solver) -> Solver:
+    """The solver of the same level that keeps a record of every cycle."""
+    if solver.settings.history:
+        return solver
+    return shared_solver(replace(solver.settings, history=True), solver.machine)
 
 
 def ill_conditioned(smallest: float, mol: Molecule, settings: Settings) -> str:

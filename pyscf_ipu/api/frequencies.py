@@ -179,7 +179,7 @@ def frequencies(
     if solver is None:
         level["precision"] = level.get("precision") or "float64"
     solver = solver_for(solver, **level)
-    molecule.check(solver.settings.precision)
+    molecule.check(solver.settings.precision, open_shell=True)
     atoms = molecule.to_ase()
     atoms.calc = Calculator(charge=molecule.charge, solver=solver)
     conditions = temperature_kelvin, pressure_pascal
@@ -208,7 +208,7 @@ def _of_displacements(
         potentialenergy=energy,
         atoms=atoms,
         symmetrynumber=symmetry_number,
-        spin=0,
+        spin=molecule.unpaired / 2,
         vib_selection="all",
     )
     return Frequencies(

@@ -6,7 +6,7 @@ take their steps at the same time, so that their forces come from batches.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 import numpy as np
@@ -20,8 +20,8 @@ from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HAR
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import MoleculeResult
 from pyscf_ipu.settings import LevelKeywords
-from pyscf_ipu.solver.batches import Wanted, molecule_list, results
-from pyscf_ipu.solver.solver import Solver
+from pyscf_ipu.solver.batches import molecule_list, results
+from pyscf_ipu.solver.solver import Solver, Wanted, usual_guess
 
 try:
     from ase import Atoms
@@ -97,16 +97,22 @@ def optimize(
     solver = solver_for(solver, **level)
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
-    rows = results(mols, solver, Wanted(forces=True), strict=alone)
+    rows = results(mols, solver, _wanted(mols), strict=alone)
     walks = [_Walk(mol, max_force_hartree_per_bohr) for mol in mols]
     moving = walks
     while moving:
         for walk, row in zip(moving, rows, strict=True):
             walk.take(row, max_steps)
         moving = [walk for walk in moving if not walk.message]
-        rows = results([walk.here for walk in moving], solver, Wanted(forces=True))
+        here = [walk.here for walk in moving]
+        rows = results(here, solver, _wanted(here))
     ended = [walk.result() for walk in walks]
     return ended[0] if alone else ended
+
+
+def _wanted(mols: Sequence[Molecule]) -> Wanted:
+    """Forces, of open shells as `uks` computes them."""
+    return Wanted(forces=True, guesses=tuple(map(usual_guess, mols)))
 
 
 @dataclass
@@ -153,8 +159,7 @@ class _Walk:
             forces=forces * FORCE_TO_EV_PER_ANGSTROM,
         )
         self.stepper.step()
-        mol, positions = self.here, self.atoms.positions / BOHR_TO_ANGSTROM
-        self.here = Molecule(mol.numbers, positions, mol.charge, name=mol.name, smiles=mol.smiles)
+        self.here = replace(self.here, positions=self.atoms.positions / BOHR_TO_ANGSTROM)
 
     def result(self) -> Optimized:
         last = self.rows[-1]

@@ -17,7 +17,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
 from pyscf_ipu.codelets.frozen import Constant, Frozen
-from pyscf_ipu.codelets.loading import library, target
+from pyscf_ipu.codelets.loading import IN_PLACE, library, target
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
 
 Result = TypeVar("Result")
@@ -121,7 +121,8 @@ def _native(
     if library() is None:
         return portable(*operands)
     results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in portable.out_avals]
-    call = jax.ffi.ffi_call(target(name), results)
+    aliases = {0: 0} if name in IN_PLACE else None
+    call = jax.ffi.ffi_call(target(name), results, input_output_aliases=aliases)
     return list(call(*operands, **{k: v.value for k, v in attributes}))
 
 

@@ -27,11 +27,14 @@ INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 NAMES = (
     "ao_values attraction_gradient becke_gradient becke_weights compensated_dot compensated_sum "
-    "eri eri_gradient exact_product fitting_gradient fitting_integrals fitting_repulsion "
-    "fitting_solution look_up nonlocal_gradient nonlocal_pairs one_electron packed_ao_values "
-    "pair_gradient pair_strips repulsion supermatrix xc_density xc_gradient xc_moments "
-    "xc_potential xc_projection"
+    "eri eri_gradient exact_product fitting_columns fitting_gradient fitting_integrals "
+    "fitting_repulsion fitting_solution fitting_weights look_up nonlocal_gradient nonlocal_pairs "
+    "one_electron packed_ao_values pair_gradient pair_strips repulsion supermatrix xc_density "
+    "xc_gradient xc_moments xc_potential xc_projection"
 ).split()
+
+IN_PLACE = ("fitting_weights",)
+"""Those that make their result from the first argument, in the memory of that."""
 
 SAID = ("source_hash", "instruction_set", "built_by", "processor")
 """What the library says of itself."""

@@ -14,7 +14,13 @@ from pyscf_ipu.base.command_line.options import JsonTarget
 from pyscf_ipu.base.command_line.parse import subcommand
 from pyscf_ipu.base.command_line.targets import TO_STDOUT, check_folders, put_json, writing
 from pyscf_ipu.base.terminal import exit_code
-from pyscf_ipu.commands.shell import FrequenciesCommand, OneMolecule, OptimizeCommand, RksCommand
+from pyscf_ipu.commands.shell import (
+    FrequenciesCommand,
+    OneMolecule,
+    OptimizeCommand,
+    RksCommand,
+    UksCommand,
+)
 from pyscf_ipu.commands.simulated import target_and_number
 from pyscf_ipu.settings import Settings
 
@@ -137,6 +143,7 @@ def info() -> str:
 
 COMMANDS = {
     "rks": RksCommand,
+    "uks": UksCommand,
     "optimize": OptimizeCommand,
     "frequencies": FrequenciesCommand,
     "info": InfoCommand,

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyscf_ipu.base.command_line.targets import TO_STDOUT, put_json, writing
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, put_json
 from pyscf_ipu.base.terminal import NotPrinted, say, text_table
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.entries import plain, without_nan
+from pyscf_ipu.results.orbital_files import mole_of
 
 if TYPE_CHECKING:
     from pyscf.scf.hf import SCF
 
     from pyscf_ipu.results.result import RKSResult
     from pyscf_ipu.settings import Settings
-    from pyscf_ipu.solver.solver import Solver
+    from pyscf_ipu.solver.solver import Solver, Wanted
 
 
 class Report:
@@ -59,20 +60,21 @@ def single_point(
     molecule: Molecule,
     solver: Solver,
     report: Report,
-    forces: bool = False,
+    wanted: Wanted,
     compare: bool = False,
-    molden: Path | None = None,
-) -> None:
+) -> RKSResult:
     """Compute one molecule and report it; see the options of the commands.
+
+    With a guess in `wanted` it is computed as an open shell.
 
     Raises:
         ConvergenceError: the SCF does not converge.
         InvalidMolecule: the molecule cannot be computed.
     """
-    from pyscf_ipu.api.energies import rks
+    from pyscf_ipu.api.energies import computed
 
     start = time.perf_counter()
-    result = rks(molecule, solver=solver, forces=forces, orbitals=molden is not None, throw=True)
+    result = computed(molecule, solver, wanted, throw=True)
     seconds = time.perf_counter() - start
     record = result.to_dict()
     for name in ("mo_coeff", "density_matrix"):  # --molden FILE has the orbitals
@@ -82,10 +84,7 @@ def single_point(
         report.add(force_table(molecule, np.asarray(result.forces)))
     if compare:
         compare_with_pyscf(molecule, solver, result, report=report)
-    if molden is not None:
-        with writing(molden):
-            result.to_molden(molden)
-        report.add(f"orbitals in {molden}", molden=str(molden))
+    return result
 
 
 def compare_with_pyscf(
@@ -96,23 +95,26 @@ def compare_with_pyscf(
     Dispersion is the same number in both.
     """
     from pyscf_ipu.nanodft.table import pyscf_forces
+    from pyscf_ipu.results.result import frontier
     from pyscf_ipu.xc.dispersion.correction import correction
 
     start = time.perf_counter()
     level = solver.settings
-    field = pyscf_field(molecule, level.without_dispersion())
+    unrestricted = result.s_squared is not None
+    field = pyscf_field(molecule, level.without_dispersion(), unrestricted=unrestricted)
     added = correction(
         level.dispersion, molecule.numbers, molecule.positions, charge=molecule.charge
     )
-    occupied = molecule.n_occupied(level.basis)
-    levels = np.append(np.asarray(field.mo_energy), np.nan)
+    homo, lumo = frontier(np.asarray(field.mo_energy), molecule.n_occupied(level.basis))
     dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
     theirs = {
         "energy": float(field.e_tot) + added.energy,
-        "homo": float(levels[occupied - 1]),
-        "gap": float(levels[occupied] - levels[occupied - 1]),
+        "homo": float(homo),
+        "gap": float(lumo - homo),
         "dipole": np.asarray(dipole),
     }
+    if unrestricted:
+        theirs["s_squared"] = float(field.spin_square()[0])
     if result.forces is not None:
         theirs["forces"] = pyscf_forces(field) + added.forces
     seconds = time.perf_counter() - start
@@ -120,6 +122,9 @@ def compare_with_pyscf(
     for name in ("energy", "homo", "gap"):
         ours, other = float(getattr(result, name)), float(theirs[name])
         rows.append((name, f"{ours:.6f}", f"{other:.6f}", f"{ours - other:+.1e}", "Hartree"))
+    if result.s_squared is not None:
+        ours, other = float(result.s_squared), theirs["s_squared"]
+        rows.append(("s_squared", f"{ours:.6f}", f"{other:.6f}", f"{ours - other:+.1e}", ""))
     for name, unit in (("dipole", "e Bohr"), ("forces", "Hartree/Bohr")):
         if name in theirs:
             largest = np.abs(np.asarray(getattr(result, name)) - theirs[name]).max()
@@ -134,10 +139,10 @@ def compare_with_pyscf(
     )
 
 
-def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
+def pyscf_field(molecule: Molecule, settings: Settings, unrestricted: bool = False) -> SCF:
     """PySCF's mean-field object at the same level of theory, after its SCF (see `converged`)."""
-    mole = settings.pyscf_mole(molecule.numbers, molecule.positions, molecule.charge)
-    field = settings.pyscf_method(mole)
+    mole = mole_of(molecule, settings)
+    field = settings.pyscf_method(mole, unrestricted=unrestricted)
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, 200
     field.kernel()
     return field
@@ -153,7 +158,8 @@ def force_table(molecule: Molecule, forces: np.ndarray) -> str:
 
 def xyz_text(molecule: Molecule, energy: float) -> str:
     """An extended XYZ frame in Angstrom, with charge and energy (eV, as ASE reads it)."""
-    comment = f"charge={molecule.charge} energy={energy * HARTREE_TO_EV:.6f} pbc=F"
+    spin = f" multiplicity={molecule.multiplicity}" if molecule.multiplicity > 1 else ""
+    comment = f"charge={molecule.charge}{spin} energy={energy * HARTREE_TO_EV:.6f} pbc=F"
     lines = [str(molecule.n_atoms), f"Properties=species:S:1:pos:R:3 {comment}"]
     positions = molecule.positions * BOHR_TO_ANGSTROM
     for symbol, (x, y, z) in zip(molecule.symbols, positions, strict=True):

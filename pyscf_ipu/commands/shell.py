@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Container
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg
 
 from pyscf_ipu.base.command_line.options import JsonTarget
-from pyscf_ipu.base.command_line.targets import TO_STDOUT, check_folders, put_json
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, check_folders, put_json, writing
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.terminal import say
 from pyscf_ipu.settings import Settings
@@ -32,9 +32,11 @@ FileName = Annotated[Path | None, arg(metavar="FILE")]
 
 @dataclass(frozen=True)
 class OneMolecule:
-    """The options that all three commands have."""
+    """The options that all these commands have."""
 
     groups: ClassVar = {"files": "molden json"}
+    open_shell: ClassVar = True
+    """Whether the multiplicity need not be 1."""
 
     molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
     """An XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name such as
@@ -47,6 +49,9 @@ class OneMolecule:
     it."""
     charge: int | None = None
     """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
+    multiplicity: int | None = None
+    """2S + 1: 2 for a radical, 3 for a triplet; if not given, that of the file or the SMILES,
+    or 1."""
     seed: int = 0
     """RDKit's seed for the geometry of a SMILES."""
     forces: Flag = False
@@ -78,10 +83,12 @@ class OneMolecule:
         report = Report(self.json, has_files=any(f not in (None, TO_STDOUT) for f in self.files()))
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
-            molecule = find_molecule(self.molecule, self.charge, self.seed)
+            molecule = find_molecule(
+                self.molecule, self.charge, self.seed, multiplicity=self.multiplicity
+            )
         for doubt in doubts:
             say(f"pyscf-ipu: warning: {doubt.message}", to_stderr=True)
-        molecule.check(settings.precision)
+        molecule.check(settings.precision, open_shell=self.open_shell)
         keep_programs()
         code = self.compute(molecule, solver, report)
         report.finish()
@@ -113,13 +120,25 @@ class OneMolecule:
         """Compute and report; returns the exit code."""
         raise NotImplementedError
 
-    def single_point(self, molecule: Molecule, solver: Solver, report: Report) -> None:
-        """Energy, and what the options ask for."""
+    def single_point(
+        self,
+        molecule: Molecule,
+        solver: Solver,
+        report: Report,
+        guess: Literal["atoms", "mixed"] | None = None,
+    ) -> None:
+        """Energy, and what the options ask for; of an open shell from a guess."""
         from pyscf_ipu.commands.report import single_point
+        from pyscf_ipu.solver.solver import Wanted, usual_guess
 
-        single_point(
-            molecule, solver, report, forces=self.forces, compare=self.compare, molden=self.molden
-        )
+        start = guess or usual_guess(molecule)
+        guesses = (start,) if start else None
+        wanted = Wanted(self.molden is not None, self.forces, guesses=guesses)
+        result = single_point(molecule, solver, report, wanted=wanted, compare=self.compare)
+        if self.molden is not None:
+            with writing(self.molden):
+                result.to_molden(self.molden)
+            report.add(f"orbitals in {self.molden}", molden=str(self.molden))
 
 
 def changes(usual: Settings, level: Settings, given: Container[str] = ()) -> dict[str, Any]:
@@ -130,7 +149,9 @@ def changes(usual: Settings, level: Settings, given: Container[str] = ()) -> dic
 
 @dataclass(frozen=True)
 class RksCommand(OneMolecule):
-    """Compute the energy of a molecule."""
+    """Compute the energy of a molecule that is a closed shell."""
+
+    open_shell: ClassVar = False
 
     ipu: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
     """Also price the run on a simulated IPU: bow or gc200."""
@@ -174,6 +195,20 @@ class RksCommand(OneMolecule):
             from pyscf_ipu.commands.simulated import simulated
 
             simulated(molecule, solver.settings, self.ipu, report=report)
+        return 0
+
+
+@dataclass(frozen=True)
+class UksCommand(OneMolecule):
+    """Compute the energy of a radical, an ion, a triplet or an atom: an open shell."""
+
+    guess: Literal["atoms", "mixed"] = "atoms"
+    """atoms: superposed atoms with as many alpha as beta electrons; mixed: go on from mixed
+    frontier orbitals, so that the spins of a diradical or of a torn bond part."""
+
+    def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
+        """Compute and report; returns the exit code."""
+        self.single_point(molecule, solver, report, guess=self.guess)
         return 0
 
 

@@ -25,7 +25,7 @@ Potential = list
 ALL_ELECTRON = 36
 """Up to krypton all electrons are computed, also where a set has a core potential."""
 MAX_L = 3
-FAR = 0.11
+FAR, RATHER_FAR = 0.11, 0.14
 """1/Bohr^2: 6-31G* and def2-SVP have 0.17 and 0.13, def2-TZVP and 6-31+G* 0.095 and 0.044."""
 UNREADABLE = (KeyError, RuntimeError, ValueError, OSError, TypeError)
 """What PySCF raises where it has no table: also for a name that it takes for a file's."""
@@ -72,16 +72,19 @@ def has_d(basis: str) -> bool:
 
 
 @functools.cache
-def reaches_far(basis: str) -> bool:
-    """Whether carbon has functions with exponents below `FAR`; False if there is no such set.
+def reaches_far(basis: str, below: float = FAR) -> bool:
+    """Whether carbon has functions with exponents below a limit; False if there is no such set.
 
-    Those of neighbours are nearly dependent: the smallest eigenvalue of S is often below 1e-3.
+    Those of neighbours are nearly dependent: the smallest eigenvalue of S is often below 1e-3, and
+    up to `RATHER_FAR` in aromatic rings.
     """
     try:
         shells = basis_entry(supported_basis(basis), "C")
     except UnknownBasis:
         return False
-    return min(primitive[0] for shell in shells for primitive in shell[1:]) < FAR
+    # Some sets state kappa, a number, before the primitives of a shell.
+    primitives = (one for shell in shells for one in shell[1:] if not isinstance(one, int))
+    return min(one[0] for one in primitives) < below
 
 
 def highest(basis: str, symbol: str) -> int:

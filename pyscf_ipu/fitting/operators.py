@@ -31,8 +31,8 @@ LEAST_EIGENVALUE = 1e-7
 """Where the metric has no Cholesky factor, its eigenvectors up to this are left out: PySCF's
 `df.incore.LINEAR_DEP_THR`.  This happens for the long range of 1/r alone."""
 
-PANEL = 2048
-"""AO pairs that are multiplied with the metric's eigenvectors at a time."""
+PANEL, FUNCTIONS = 2048, 64
+"""AO pairs and eigenvectors of the metric that are multiplied at a time."""
 
 FloatFP = Float[Array, "F P"]
 """Auxiliary functions, AO pairs."""
@@ -42,8 +42,10 @@ class FittedProducts(NamedTuple):
     """B of one interaction, over AO pairs in the order of `Operators`."""
 
     b: FloatFP
+    """Rows from the `rank`-th on are zero."""
     present: Int[Array, " P"]
     """1 for AO pairs that have any, 0 for those far apart."""
+    rank: Count
 
 
 class Exchange(NamedTuple):
@@ -130,24 +132,34 @@ def exchange_parts(exchange: Interaction) -> list[tuple[float, Interaction]]:
 
 
 class Root:
-    """W with W W^T = (P|Q)^-1, as something to multiply with: the inverse is never made."""
+    """W with W W^T = (P|Q)^-1, as something to multiply with: L^-T is never made."""
 
     def __init__(self, matrix: Float[Array, "F F"]) -> None:
-        self._matrix = matrix
-        self._factor = jnp.linalg.cholesky(matrix)
-        self._has_factor = jnp.all(jnp.isfinite(self._factor))
+        factor = jnp.linalg.cholesky(matrix)
+        self._has_factor = jnp.all(jnp.isfinite(factor))
+
+        def by_factor() -> tuple[Array, Count]:
+            return factor, jnp.full((), len(matrix), jnp.int32)
+
+        def by_eigenvectors() -> tuple[Array, Count]:
+            """The largest eigenvalue first, so that what is left out comes last; a NaN is kept."""
+            values, vectors = (x[..., ::-1] for x in jnp.linalg.eigh(matrix))
+            kept = ~(values <= LEAST_EIGENVALUE)
+            w = vectors * jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, values, 1.0)), 0.0)
+            return w, jnp.sum(kept, dtype=jnp.int32)
+
+        self._root, self._rank = lax.cond(self._has_factor, by_factor, by_eigenvectors)
 
     def applied(self, rows: FloatRF, transposed: bool = False) -> FloatRF:
         """Rows times W, or W^T."""
 
         def by_factor(rows: FloatRF) -> FloatRF:
             return lax.linalg.triangular_solve(
-                self._factor, rows, left_side=False, lower=True, transpose_a=not transposed
+                self._root, rows, left_side=False, lower=True, transpose_a=not transposed
             )
 
         def by_eigenvectors(rows: FloatRF) -> FloatRF:
-            root = self._root()
-            right = root.T if transposed else root
+            right = self._root.T if transposed else self._root
             return jnp.matmul(rows, right, precision="highest")
 
         return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
@@ -164,33 +176,30 @@ class Root:
         """
 
         def by_factor(rows: FloatRF) -> FittedProducts:
-            return solution(self._factor, rows, pairs, dtype=dtype)
+            return solution(self._root, rows, pairs, dtype=dtype)
 
         def by_eigenvectors(rows: FloatRF) -> FittedProducts:
-            root = self._root()
-            wide = min(PANEL, len(pairs))
+            wide, high = min(PANEL, len(pairs)), min(FUNCTIONS, len(self._root))
 
-            def panel(k: Count, b: FittedProducts) -> FittedProducts:
-                """The last one overlaps the one before."""
+            def panel(k: Count, b: FloatFP) -> FloatFP:
+                """The last one overlaps the one before, as the last functions do."""
                 first = jnp.minimum(k * wide, len(pairs) - wide)
-                some = rows[lax.dynamic_slice(jnp.asarray(pairs), (first,), (wide,))]
-                new = _products(jnp.matmul(root.T, some.T, precision="highest"), dtype)
-                return FittedProducts(
-                    lax.dynamic_update_slice(b.b, new.b, (0, first)),
-                    lax.dynamic_update_slice(b.present, new.present, (first,)),
-                )
+                some = rows[lax.dynamic_slice(jnp.asarray(pairs), (first,), (wide,))].T
+
+                def functions(m: Count, b: FloatFP) -> FloatFP:
+                    row = jnp.minimum(m * high, len(self._root) - high).astype(first.dtype)
+                    w = lax.dynamic_slice_in_dim(self._root, row, high, 1)
+                    new = jnp.matmul(w.T, some, precision="highest").astype(dtype)
+                    return lax.dynamic_update_slice(b, new, (row, first))
+
+                blocks = (self._rank + high - 1) // high
+                return lax.fori_loop(0, blocks, functions, b)
 
             empty = jnp.zeros((rows.shape[1], len(pairs)), dtype)
-            none = FittedProducts(empty, jnp.zeros(len(pairs), jnp.int32))
-            return lax.fori_loop(0, -(-len(pairs) // wide), panel, none)
+            b = lax.fori_loop(0, -(-len(pairs) // wide), panel, empty)
+            return FittedProducts(b, _present(b), self._rank)
 
         return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
-
-    def _root(self) -> Float[Array, "F F"]:
-        """W by the metric's eigenvectors."""
-        values, vectors = jnp.linalg.eigh(self._matrix)
-        kept = values > LEAST_EIGENVALUE
-        return vectors * jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, values, 1.0)), 0.0)
 
 
 def solution(
@@ -198,22 +207,19 @@ def solution(
 ) -> FittedProducts:
     """L^-1 times the transposed rows of all AO pairs, in float64, then rounded; see `Root`."""
 
-    def portable(rows: FloatRF, factor: Float[Array, "F F"], pairs: Array) -> FittedProducts:
+    def portable(rows: FloatRF, factor: Float[Array, "F F"], pairs: Array) -> tuple[Array, Array]:
         right = rows[pairs].T
-        b_matrix = lax.linalg.triangular_solve(factor, right, left_side=True, lower=True)
-        return _products(b_matrix, dtype)
+        b = lax.linalg.triangular_solve(factor, right, left_side=True, lower=True).astype(dtype)
+        return b, _present(b)
 
-    n = len(pairs)
-    shape = (
-        jax.ShapeDtypeStruct((rows.shape[1], n), dtype),
-        jax.ShapeDtypeStruct((n,), jnp.int32),
-    )
-    return FittedProducts(*codelet("fitting_solution", portable, rows, factor, pairs, shape=shape))
+    n, f = len(pairs), rows.shape[1]
+    shape = jax.ShapeDtypeStruct((f, n), dtype), jax.ShapeDtypeStruct((n,), jnp.int32)
+    made = codelet("fitting_solution", portable, rows, factor, pairs, shape=shape)
+    return FittedProducts(*made, jnp.full((), f, jnp.int32))
 
 
-def _products(b_matrix: FloatFP, dtype: DTypeLike) -> FittedProducts:
-    b = b_matrix.astype(dtype)
-    return FittedProducts(b, jnp.any(b != 0, axis=0).astype(jnp.int32))
+def _present(b: FloatFP) -> Int[Array, " P"]:
+    return jnp.any(b != 0, axis=0).astype(jnp.int32)
 
 
 def _two_words(x: Array, dtype: DTypeLike) -> Pair:

@@ -6,18 +6,19 @@ float32 energy, shrinks with that difference.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.fitting.neighbours import IntN, inverse, reordered
 from pyscf_ipu.fitting.operators import FittedProducts, FloatFP, Operators
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
-from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, FloatP, FloatSP, mean_of_spins
 from pyscf_ipu.numerics.columns import Columns, columns_of_change, columns_of_density
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.tiles import tile_dot
@@ -32,18 +33,60 @@ class Fitted(NamedTuple):
     reference: FloatNN
     operators: Operators
 
-    def repulsion(self, d: FloatP) -> tuple[FloatP, Pair]:
-        """The two-electron matrix and its energy, from a packed density; see `Repulsion`."""
-        known = self.operators
+    def repulsion(self, d: FloatP, rough: Flag | None = None) -> tuple[FloatP, Pair]:
+        """The two-electron matrix and its energy, from a packed density; see `AffineRepulsion`."""
         change = d - pack_density(self.reference)
-        (matrix, energy), exchange = self._both(d, change, columns_of_density)
+        field, exchange = self._both(d, change, columns_of_density, rough=rough)
+        matrix, energy = self._with_reference(change, *field)
+        return _with_exchange(d, matrix, energy, exchange=exchange)
+
+    def repulsion_of_spins(self, d: FloatSP, rough: Flag | None = None) -> tuple[FloatSP, Pair]:
+        """The matrices of both spins and the energy, from the densities of both, [2, P].
+
+        Each is that of closed shells of the spin's orbitals: so exchange is the same, and its
+        energy half of the sum.
+        """
+        change = mean_of_spins(d) - pack_density(self.reference)
+        field, exchange = self._both_spins(d, change, columns_of_density, rough=rough)
+        matrix, energy = self._with_reference(change, *field)
+        if exchange is None:
+            return jnp.stack([matrix, matrix]), energy
+        for one, part in zip(d, exchange, strict=True):
+            energy = add(energy, tile_dot(0.25 * one, part))
+        return matrix + exchange, energy
+
+    def repulsion_of_changes(self, d: FloatSP) -> tuple[FloatSP, Pair]:
+        """The matrices of both spins from changes of both densities, and the energy of J."""
+        (matrix, energy), exchange = self._both_spins(
+            d, mean_of_spins(d), columns_of_change, rough=None
+        )
+        return jnp.stack([matrix, matrix]) + (0.0 if exchange is None else exchange), energy
+
+    def _both_spins(
+        self,
+        d: FloatSP,
+        change: FloatP,
+        columns_of: Callable[[FloatNN], Columns],
+        rough: Flag | None,
+    ) -> tuple[tuple[FloatP, Pair], FloatSP | None]:
+        """J of a change of the density of all electrons, and -1/2 K of either spin's, if any."""
+        both = partial(self._both, change=change, columns_of=columns_of, rough=rough)
+        field, alpha = both(d[0])
+        if alpha is None:
+            return field, None
+        _, beta = both(d[1], coulomb=False)
+        assert beta is not None
+        return field, jnp.stack([alpha, beta])
+
+    def _with_reference(self, change: FloatP, matrix: FloatP, energy: Pair) -> tuple[FloatP, Pair]:
+        """J and its energy of the whole density, from those of its change."""
+        known = self.operators
         of_reference = add(known.energy, tile_dot(change, known.field))
-        total = known.field.hi + (known.field.lo + matrix)
-        return _with_exchange(d, total, add(of_reference, energy), exchange=exchange)
+        return known.field.hi + (known.field.lo + matrix), add(of_reference, energy)
 
     def repulsion_of_change(self, d: FloatP) -> tuple[FloatP, Pair]:
         """The repulsion of a change of the density alone."""
-        (matrix, energy), exchange = self._both(d, d, columns_of_change)
+        (matrix, energy), exchange = self._both(d, d, columns_of_change, rough=None)
         return _with_exchange(d, matrix, energy, exchange=exchange)
 
     @property
@@ -56,27 +99,36 @@ class Fitted(NamedTuple):
         return 0.5 * (full + jnp.diag(jnp.diagonal(full)))
 
     def _both(
-        self, d: FloatP, change: FloatP, columns_of: Callable[[FloatNN], Columns]
+        self,
+        d: FloatP,
+        change: FloatP,
+        columns_of: Callable[[FloatNN], Columns],
+        rough: Flag | None,
+        coulomb: bool = True,
     ) -> tuple[tuple[FloatP, Pair], FloatP | None]:
-        """J of a change of the density and its energy, and -1/2 K of the density, if any."""
+        """J of a change of the density and its energy, and -1/2 K of the density, if any.
+
+        Without `coulomb` J is zero.
+        """
         known = self.operators
         place = inverse(known.order)
         change = reordered(change, known.order)
         if not known.exchange:
             nothing = Columns(jnp.zeros((self.n, 1), d.dtype), jnp.zeros(1, d.dtype), _none())
-            parts = coulomb_exchange(known.coulomb, change, nothing)
+            parts = coulomb_exchange(known.coulomb, change, nothing, rough=rough, coulomb=coulomb)
             return parts.field(place), None
         columns = columns_of(self.unpacked(d))
         if known.order is not None:
             columns = columns._replace(vectors=columns.vectors[known.order])
         together = any(part.products is None for part in known.exchange)
         first = columns if together else columns._replace(count=_none())
-        parts = coulomb_exchange(known.coulomb, change, first)
+        parts = coulomb_exchange(known.coulomb, change, first, rough=rough, coulomb=coulomb)
         total = jnp.zeros_like(d)
         for part in known.exchange:
             one = parts
             if part.products is not None:
-                one = coulomb_exchange(part.products, change, columns, coulomb=False)
+                products = part.products
+                one = coulomb_exchange(products, change, columns, rough=rough, coulomb=False)
             total = total - 0.5 * part.fraction * one.exchange
         return parts.field(place), reordered(total, place)
 
@@ -94,7 +146,11 @@ class Matrices(NamedTuple):
 
 
 def coulomb_exchange(
-    products: FittedProducts, density: FloatP, columns: Columns, coulomb: bool = True
+    products: FittedProducts,
+    density: FloatP,
+    columns: Columns,
+    rough: Flag | None = None,
+    coulomb: bool = True,
 ) -> Matrices:
     """J of a packed density and K = sum_P B_P D B_P of the columns of another.
 
@@ -102,18 +158,12 @@ def coulomb_exchange(
         products: B.
         density: off-diagonal elements doubled.
         columns: of a density; with none of them K is zero.
+        rough: whether a K in float32 will do, which is native in half the time; None: it will not.
         coulomb: without it J is zero.
     """
 
-    def portable(
-        b: FloatFP,
-        present: Int[Array, " P"],
-        density: FloatP,
-        vectors: Float[Array, "N C"],
-        signs: Float[Array, " C"],
-        count: Count,
-    ) -> Matrices:
-        del present  # what is left out is zero
+    def portable(*operands: Array) -> Matrices:
+        b, _, _, density, vectors, signs, count, _ = operands  # what is left out of B is zero
         charge = jnp.matmul(b, density, precision="highest")
         charge = charge if coulomb else jnp.zeros_like(charge)
         exchange = _exchange(b, Columns(vectors, signs, count).counted(), signs)
@@ -121,7 +171,8 @@ def coulomb_exchange(
 
     flag = np.array([coulomb], np.int32)
     shape = (len(products.b),), density.shape, density.shape
-    args = *products, density, *columns
+    in_float32 = jnp.zeros((), bool) if rough is None else rough
+    args = *products, density, *columns, in_float32
     return Matrices(*codelet("fitting_repulsion", portable, *args, shape=shape, coulomb=flag))
 
 

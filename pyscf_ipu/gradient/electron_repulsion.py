@@ -26,7 +26,15 @@ from pyscf_ipu.integrals.electron_repulsion import (
 )
 from pyscf_ipu.integrals.eri_matrix import work_list
 from pyscf_ipu.integrals.strips import StripData
-from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, FloatSnc3, FloatSncfh
+from pyscf_ipu.numerics.arrays import (
+    Count,
+    FloatNN,
+    Floats,
+    FloatSnc3,
+    FloatSncfh,
+    FloatSNN,
+    mean_of_spins,
+)
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.tile_plan import Block, TilePlan
@@ -52,13 +60,22 @@ class Energy(NamedTuple):
 
 
 def repulsion_gradient(
-    plan: TilePlan, strips: tuple[StripData, ...], density: FloatNN, exchange: Interaction
+    plan: TilePlan, strips: tuple[StripData, ...], density: FloatSNN, exchange: Interaction
 ) -> list[PairGradient]:
-    """Derivatives of the Coulomb and exact exchange energy at a symmetric density, per class."""
-    energies = [Energy(1.0, exchange.full)]
-    if exchange.long_range:
-        energies = [Energy(1.0, 0.0), Energy(0.0, 1.0, exchange)]
-    parts = [_energy_gradient(plan, strips, density, energy=energy) for energy in energies]
+    """Derivatives of the Coulomb and exact exchange energy at a symmetric density, per class.
+
+    Of the densities of two spins, each that of closed shells: half of the exchange of either.
+    """
+    of, fraction = (exchange, 1.0) if exchange.long_range else (COULOMB, exchange.full)
+    if density.ndim == 3:
+        energies = [(mean_of_spins(density), Energy(1.0, 0.0))]
+        if fraction:
+            energies += [(one, Energy(0.0, 0.5 * fraction, of)) for one in density]
+    elif exchange.long_range:
+        energies = [(density, Energy(1.0, 0.0)), (density, Energy(0.0, fraction, of))]
+    else:
+        energies = [(density, Energy(1.0, fraction))]
+    parts = [_energy_gradient(plan, strips, one, energy=energy) for one, energy in energies]
     return jax.tree.map(lambda *x: sum(x[1:], x[0]), *parts)
 
 

@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.fitting.operators import Root, density_rows, exchange_parts
+from pyscf_ipu.fitting.plan_rows import times_columns, with_columns
 from pyscf_ipu.fitting.three_index import (
     Auxiliary,
     FloatRF,
@@ -39,13 +40,16 @@ from pyscf_ipu.gradient.electron_repulsion import (
 )
 from pyscf_ipu.integrals.electron_repulsion import EriSide, without_segments
 from pyscf_ipu.integrals.strips import StripData, pair_strips
-from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN
-from pyscf_ipu.numerics.columns import BLOCK, columns_of_density
+from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN, FloatSNN, mean_of_spins
+from pyscf_ipu.numerics.columns import columns_of_density
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.products import after
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout
 from pyscf_ipu.shapes.tile_plan import TilePlan
+
+WIDE = 32
+"""Columns of a density that are computed together."""
 
 
 class _Weights(NamedTuple):
@@ -56,14 +60,15 @@ class _Weights(NamedTuple):
 
 
 def fitted_gradient(
-    atoms: Atoms, layout: AuxiliaryLayout, density: FloatNN, exchange: Interaction
+    atoms: Atoms, layout: AuxiliaryLayout, density: FloatSNN, exchange: Interaction
 ) -> tuple[list[PairGradient], FloatA3]:
     """Derivatives of the Coulomb and exact exchange energy.
 
     Args:
         atoms: the molecule.
         layout: of its auxiliary functions.
-        density: symmetric, without negative eigenvalues.
+        density: symmetric, without negative eigenvalues; or those of two spins, each that of closed
+            shells.
         exchange: the interaction of exact exchange, fractions included.
 
     Returns:
@@ -113,22 +118,27 @@ def _weights(
     plan: TilePlan,
     strips: tuple[StripData, ...],
     auxiliary: Auxiliary,
-    density: FloatNN,
+    density: FloatSNN,
     energy: Energy,
 ) -> _Weights:
     """The weights of one interaction."""
     coulomb, exchange, of = energy
+    spins = [density] if density.ndim == 2 else list(density)
     root = Root(metric(auxiliary, of))
     integrals = three_index(plan, strips, auxiliary, of=of)
-    packed = density_rows(plan, density)
-    charge = _fit(root, jnp.matmul(packed, integrals, precision="highest")[None])[0]
-    three = coulomb * packed[:, None] * charge
-    two = -0.5 * coulomb * charge[:, None] * charge
-    if not exchange:
-        return _Weights(three, two)
-    return _with_exchange(
-        _Weights(three, two), integrals, root, rows=plan.row_of, density=density, fraction=exchange
-    )
+    three, two = jnp.zeros_like(integrals), jnp.zeros((integrals.shape[1],) * 2, integrals.dtype)
+    if coulomb:
+        packed = density_rows(plan, mean_of_spins(density) if len(spins) == 2 else density)
+        charge = _fit(root, jnp.matmul(packed, integrals, precision="highest")[None])[0]
+        three = coulomb * packed[:, None] * charge
+        two = -0.5 * coulomb * charge[:, None] * charge
+    weights = _Weights(three, two)
+    for one in spins if exchange else ():
+        fraction = exchange / len(spins)
+        weights = _with_exchange(
+            weights, integrals, root, rows=plan.row_of, density=one, fraction=fraction
+        )
+    return weights
 
 
 def _fit(root: Root, rows: FloatRF) -> FloatRF:
@@ -146,45 +156,32 @@ def _with_exchange(
 ) -> _Weights:
     """Adds Z_P = D C_P D, and tr(C_P Z_Q), with C_P between the columns c_i of D.
 
-    Only c_i^T C_P c_j is ever fitted, BLOCK columns i and j at a time: C_P itself has as many
+    Only c_i^T C_P c_j is ever fitted, WIDE columns i and j at a time: C_P itself has as many
     elements as there are AO pairs, which are far more.
     """
     n, f = density.shape[0], integrals.shape[1]
     vectors, _, count = columns_of_density(density)
-    blocks = (count + BLOCK - 1) // BLOCK
-    pad = -n % BLOCK
-    some_rows = jnp.asarray(np.pad(rows, ((0, pad), (0, 0)), mode="edge"), np.int32)
-    some_rows = some_rows.reshape(-1, BLOCK, n)
-    by_row = jnp.pad(vectors, ((0, pad), (0, 0))).reshape(len(some_rows), BLOCK, -1)
+    vectors, blocks = jnp.pad(vectors, ((0, 0), (0, WIDE))), (count + WIDE - 1) // WIDE
 
-    def columns(block: Count) -> Float[Array, "N BLOCK"]:
-        return lax.dynamic_slice_in_dim(vectors, block * BLOCK, BLOCK, 1)
+    def columns(block: Count) -> Float[Array, "N WIDE"]:
+        return lax.dynamic_slice_in_dim(vectors, block * WIDE, WIDE, 1)
 
     def i_block(block: Count, sums: _Weights) -> _Weights:
         c = columns(block)
-
-        def with_columns(some: Array) -> Float[Array, "BLOCK BLOCK F"]:
-            return jnp.einsum("abf,bi->aif", integrals[some], c, precision="highest")
-
-        half = lax.map(with_columns, some_rows).reshape(-1, BLOCK * f)[:n]  # (a i|P)
+        used = jnp.minimum(count - block * WIDE, WIDE).astype(jnp.int32)
+        half = times_columns(integrals, rows, c, used=used).reshape(n, -1)  # (a i|P)
 
         def j_block(other: Count, inner: tuple[Array, Array]) -> tuple[Array, Array]:
             w, y = inner
             of_pairs = _product(columns(other).T, half).reshape(-1, f)
             fitted = _fit(root, of_pairs)
-            w = w + _product(columns(other), fitted.reshape(BLOCK, -1))
+            w = w + _product(columns(other), fitted.reshape(WIDE, -1))
             return w, y + _product(fitted.T, fitted)
 
-        w, y = lax.fori_loop(0, blocks, j_block, (jnp.zeros_like(half), jnp.zeros_like(sums.two)))
-        w = w.reshape(n, BLOCK, f).transpose(1, 0, 2).reshape(BLOCK, -1)
-
-        def add(three: FloatRF, some: tuple[Array, Array]) -> tuple[FloatRF, None]:
-            places, by = some
-            of_block = lax.dynamic_slice_in_dim(by, block * BLOCK, BLOCK, 1)
-            z = _product(-0.5 * fraction * of_block, w).reshape(BLOCK, n, f)
-            return three.at[places].add(z), None
-
-        three, _ = lax.scan(add, sums.three, (some_rows, by_row))
+        start = jnp.zeros_like(half), jnp.zeros_like(sums.two)
+        w, y = lax.fori_loop(0, blocks, j_block, start)
+        half_columns = c * (-0.5 * fraction)
+        three = with_columns(sums.three, rows, half_columns, used=used, w=w.reshape(n, WIDE, f))
         return _Weights(three, sums.two + 0.25 * fraction * y)
 
     return lax.fori_loop(0, blocks, i_block, weights)

@@ -8,12 +8,10 @@ so that nothing differentiates through the SCF or an eigenproblem (P. Pulay, Mol
 (1969), doi:10.1080/00268976900100941).
 """
 
-from typing import NamedTuple, cast
+from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import Array
 
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
@@ -26,27 +24,18 @@ from pyscf_ipu.grid.orbital_products import by_orbitals
 from pyscf_ipu.grid.xc_matrix import PORTABLE
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.kohn_sham.program import Program
-from pyscf_ipu.numerics.arrays import FloatA3, FloatN, FloatNN
+from pyscf_ipu.kohn_sham.hamiltonian import total_density
+from pyscf_ipu.kohn_sham.program import Program, State
+from pyscf_ipu.numerics.arrays import FloatA3, FloatN, FloatNN, by_spin
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
-from pyscf_ipu.shapes.conformer import Conformer, empty_batch
 from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
-
-
-class State(NamedTuple):
-    """A conformer and its converged SCF (see `Solution`), in the dtype of the final energy."""
-
-    mol: Conformer
-    density: FloatNN
-    orbitals: FloatNN
-    levels: FloatN
 
 
 def energy_gradient(
@@ -62,10 +51,13 @@ def energy_gradient(
     if numerics.wide:  # float64 would be no better than the density, which came from such a grid
         on_grid = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
     strips = pair_strips(atoms)
-    weighted = energy_weighted_density(
-        density, orbitals, levels, overlap=overlap_matrix(plan, strips)
+    weigh = partial(energy_weighted_density, overlap=overlap_matrix(plan, strips))
+    open_shell = density.ndim == 3
+    weighted = by_spin(weigh, open_shell)(density, orbitals, levels)
+    total = total_density(density)
+    one, on_nuclei = one_electron_gradient(
+        atoms, strips, total, energy_weighted=total_density(weighted)
     )
-    one, on_nuclei = one_electron_gradient(atoms, strips, density, energy_weighted=weighted)
     if settings.form(shape.n_ao) == "ri":
         layout = auxiliary_layout(shape, auxiliary_level(settings))
         two, on_auxiliary = fitted_gradient(atoms, layout, density, exchange=xc.exchange)
@@ -79,9 +71,12 @@ def energy_gradient(
     low = atoms.nuclei.lo
     between = jax.grad(lambda hi: nuclear_repulsion(atoms.charge, Pair(hi, low)).value())
     products = by_orbitals(PORTABLE, xc, many_aos=numerics.wide)
-    prepared = products.prepared(density, on_grid.dtype, False)
-    of_grid = exchange_correlation_gradient(on_grid, xc, prepared, products=products)
-    of_grid = of_grid + nonlocal_correlation_gradient(on_grid, xc, prepared, products=products)
+    whole = products.prepared(total, on_grid.dtype, False)
+    spins = (whole,)
+    if open_shell:
+        spins = tuple(products.prepared(one, on_grid.dtype, False) for one in density)
+    of_grid = exchange_correlation_gradient(on_grid, xc, spins, products=products)
+    of_grid = of_grid + nonlocal_correlation_gradient(on_grid, xc, whole, products=products)
     return (
         by_nuclei(atoms, by_strips)
         + on_nuclei
@@ -93,13 +88,6 @@ def energy_gradient(
 def gradients(shape: Shape, settings: Settings) -> Program:
     """The program of a shape: (tables, State) -> dE/dR [A, 3]."""
     return lambda tables, state: energy_gradient(shape, settings, tables, state=state)
-
-
-def empty_states(shape: Shape, settings: Settings, size: int) -> State:
-    """A batch of `size`, to compile with."""
-    n, dtype = shape.n_ao, numerics_of(shape, settings).result_dtype
-    matrix, levels = cast(Array, np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
-    return State(empty_batch(shape, settings, size), matrix, matrix, levels=cast(Array, levels))
 
 
 def energy_weighted_density(

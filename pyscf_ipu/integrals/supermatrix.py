@@ -31,6 +31,9 @@ from pyscf_ipu.shapes.tile_plan import TilePlan
 Half = Float[Array, " half"]
 """L, [P (P + 1) / 2]: its first row of one element, its second row of two, and so on."""
 
+Halves = Float[Array, "2 half"]
+"""L of Coulomb repulsion, and L of exchange."""
+
 MOST_AOS = 361
 """AOs of the largest L whose elements int32 can count, as index arithmetic in float32 does."""
 
@@ -81,20 +84,27 @@ def pair_places(plan: TilePlan) -> Int[np.ndarray, "N N"]:
     return places
 
 
-def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interaction) -> Half:
+def supermatrix(
+    plan: TilePlan, strips: tuple[StripData, ...], exchange: Interaction, apart: bool = False
+) -> Half | Halves:
     """L of a molecule, over AO pairs in the order of `pair_order`.
 
     Args:
         plan: of the shell pairs.
         strips: their data.
         exchange: what electrons interact by in exact exchange; zero without it.
+        apart: give L of Coulomb repulsion and L of exchange, from the same integrals.
     """
     sides = [eri_side(d) for d in strips]
     classes = with_segments(sides, [s.segment for s in plan.strips])
 
-    def portable(*operands: Array) -> Half:
+    def portable(*operands: Array) -> Half | Halves:
         matrices = eri_matrices(portable_eri_matrix, plan, operands[:-2], exchange=exchange)
-        return half_of(plan, matrices)
+        if not apart:
+            return half_of(plan, matrices)
+        (of_coulomb, of_exchange, fraction), none = matrices, jnp.zeros_like(matrices[0])
+        of_both = (of_coulomb, none, 0.0), (none, of_exchange, fraction)
+        return jnp.stack([half_of(plan, one) for one in of_both])
 
     if exchange.long_range:
         passes = [(*COULOMB, 1.0, 0.0), (*exchange, 0.0, 1.0)]
@@ -102,7 +112,7 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
         passes = [(*COULOMB, 1.0, exchange.full)]
     n_pairs = plan.layout.shape.n_pairs
     work = work_list(plan, sides[0].p.dtype) | {"passes": np.array(passes).ravel()}
-    shape = (n_pairs * (n_pairs + 1) // 2,)
+    shape = (*(2,) * apart, n_pairs * (n_pairs + 1) // 2)
     tables = plan.aos, pair_places(plan)
     return codelet("supermatrix", portable, *classes, *tables, shape=shape, **work)
 

@@ -20,7 +20,6 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.atoms import gather_atoms
-from pyscf_ipu.shapes.core import refuse_cores
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
@@ -42,9 +41,8 @@ def integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], AllIn
     Raises:
         UsageError: the basis has core potentials, which PySCF computes.
     """
-    refuse_cores(
-        molecule,
-        settings,
+    molecule.refuse_cores(
+        settings.basis,
         "are not the engine's integrals: use an all-electron basis, or PySCF's intor('ECPscalar')",
     )
     numbers, dtype = molecule.numbers, np.dtype(settings.precision).type

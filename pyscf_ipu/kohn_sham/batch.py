@@ -1,14 +1,20 @@
-"""Batch drivers: how one compiled call runs many molecules."""
+"""Batch drivers: how one compiled call runs many molecules, and what it is compiled with."""
 
 from functools import partial
+from typing import cast
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
+from jax import Array, lax
 from jaxtyping import PyTree
 
-from pyscf_ipu.kohn_sham.program import Driver, Program
+from pyscf_ipu.kohn_sham.program import Driver, Program, State
 from pyscf_ipu.numerics.arrays import Count
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.conformer import empty_batch
+from pyscf_ipu.shapes.core import numerics_of
+from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 
 
@@ -48,3 +54,14 @@ def side_by_side(program: Program) -> Driver:
         return jax.vmap(lambda row: program(tables, row))(rows)
 
     return run
+
+
+def empty_states(shape: Shape, settings: Settings, size: int, open_shell: bool = False) -> State:
+    """A batch of `size`, to compile with."""
+    dtype = numerics_of(shape, settings).result_dtype
+    of_levels = (size, 2, shape.n_ao) if open_shell else (size, shape.n_ao)
+    levels = cast(Array, np.zeros(of_levels, dtype))
+    matrix = cast(Array, np.zeros((*of_levels, shape.n_ao), dtype))
+    return State(
+        empty_batch(shape, settings, size, open_shell=open_shell), matrix, matrix, levels=levels
+    )

@@ -40,15 +40,21 @@ def fitted(machine: Machine, shape: Shape, settings: Settings, reference: Refere
         return machine
     layout = auxiliary_layout(shape, auxiliary_level(settings))
 
-    def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
+    def fit(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Fitted:
         own = strips if atoms.dtype == jnp.float64 else None
-        density = reference(atoms)
-        fit = _fit(
-            atoms, own, layout, exchange=exchange, reference=density, order=along_molecule(atoms)
+        density, order = reference(atoms), along_molecule(atoms)
+        return Fitted(
+            density, _fit(atoms, own, layout, exchange=exchange, reference=density, order=order)
         )
-        return _repulsion(density, fit)
 
-    return replace(machine, repulsion=build)
+    def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
+        return _repulsion(fit(atoms, strips, exchange))
+
+    def of_spins(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
+        made = fit(atoms, strips, exchange)
+        return AffineRepulsion(made.repulsion_of_spins, made.repulsion_of_changes)
+
+    return replace(machine, repulsion=build, repulsion_of_spins=of_spins)
 
 
 def fit_of(
@@ -75,7 +81,7 @@ def with_fit(machine: Machine, fit: Operators, reference: Reference) -> Machine:
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips, exchange
-        return _repulsion(reference(atoms), fit)
+        return _repulsion(Fitted(reference(atoms), fit))
 
     return replace(machine, repulsion=build)
 
@@ -97,6 +103,5 @@ def _fit(
     )
 
 
-def _repulsion(reference: FloatNN, operators: Operators) -> Repulsion:
-    fit = Fitted(reference, operators)
+def _repulsion(fit: Fitted) -> Repulsion:
     return AffineRepulsion(fit.repulsion, fit.repulsion_of_change)

@@ -18,8 +18,24 @@ from pyscf_ipu.grid.xc_response import exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.kohn_sham.nearby import touching
-from pyscf_ipu.machines.machine import HOST, Machine, Repulsion, of_change
-from pyscf_ipu.numerics.arrays import FloatA3, FloatNN, FloatP
+from pyscf_ipu.kohn_sham.xc_of_spins import exchange_correlation_of_spins, response_of_spins
+from pyscf_ipu.machines.machine import (
+    HOST,
+    AffineRepulsion,
+    Machine,
+    Repulsion,
+    of_change,
+    repulsion_of,
+)
+from pyscf_ipu.numerics.arrays import (
+    Flag,
+    FloatA3,
+    FloatNN,
+    FloatP,
+    FloatSNN,
+    by_spin,
+    mean_of_spins,
+)
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.scf.run import Fock, ScfRun
 from pyscf_ipu.scf.staged import Nearby, Staged
@@ -73,8 +89,8 @@ class Hamiltonian:
     nuclear: Pair  # energy of their repulsion
     nearby: Nearby | None = None  # of the semilocal part at the density of `fock`
 
-    def fock(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
-        """Fock matrix and the energy's parts at a density matrix."""
+    def fock(self, density: FloatSNN) -> tuple[FloatSNN, EnergyTerms]:
+        """Fock matrix and the energy's parts at a density matrix, or at those of both spins."""
         matrix, terms = self._common(density)
         energy, part = self._all_points(density, self.nearby)
         return matrix + part, _with_semilocal(terms, energy)
@@ -91,13 +107,18 @@ class Hamiltonian:
             coarse=traced(self.few_points),
             joined=_with_semilocal,
             in_part=self.grid_products.in_part,
+            has_rough=isinstance(self.repulsion, AffineRepulsion)
+            and self.overlap.dtype == jnp.float64,
         )
 
-    def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
+    def _common(self, density: FloatSNN, rough: Flag | None = None) -> tuple[FloatSNN, EnergyTerms]:
         """All but the semilocal part."""
-        d = pack_density(density)
+        each = partial(by_spin, open_shell=density.ndim == 3)
+        d = pack_density(total_density(density))
         with jax.named_scope("repulsion"):
-            two_electron, repulsion_energy = self.repulsion(d)
+            two_electron, repulsion_energy = repulsion_of(
+                self.repulsion, each(pack_density)(density), rough
+            )
         # Repulsion and attraction first: most of them cancels, without a rounding.
         kinetic, nuclear = self.one.kinetic, self.one.nuclear
         packed = ((two_electron + nuclear.hi) + kinetic.hi) + (nuclear.lo + kinetic.lo)
@@ -111,19 +132,21 @@ class Hamiltonian:
                 nuclear_repulsion=self.nuclear,
             )
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(packed.dtype)
-        return unpack(packed, density.shape[0]) + jnp.diag(shift), terms
+        matrix = each(partial(unpack, n=density.shape[-1]))(packed)
+        return matrix + jnp.diag(shift), terms
 
     def _semilocal(
-        self, grid: Grid | None, density: FloatNN, products: GridProducts
-    ) -> tuple[Pair, FloatNN]:
+        self, grid: Grid | None, density: FloatSNN, products: GridProducts
+    ) -> tuple[Pair, FloatSNN]:
+        of = exchange_correlation if density.ndim == 2 else exchange_correlation_of_spins
         with jax.named_scope("xc"):
-            return exchange_correlation(self.functional, grid, density, products=products)
+            return of(self.functional, grid, density, products=products)
 
-    def few_points(self, density: FloatNN) -> tuple[Pair, FloatNN]:
+    def few_points(self, density: FloatSNN) -> tuple[Pair, FloatSNN]:
         """Semilocal exchange and correlation on the coarse grid."""
         return self._semilocal(self.coarse, density, self.grid_products)
 
-    def _all_points(self, density: FloatNN, nearby: Nearby | None) -> tuple[Pair, FloatNN]:
+    def _all_points(self, density: FloatSNN, nearby: Nearby | None) -> tuple[Pair, FloatSNN]:
         """Semilocal and nonlocal exchange and correlation."""
         if nearby is None or self.grid is None:
             return self._with_products(density, self.grid_products)
@@ -132,7 +155,7 @@ class Hamiltonian:
         energy, total = self._with_products(density, touched.products)
         return energy, touched.completed(total, self.overlap.hi)
 
-    def _with_products(self, density: FloatNN, products: GridProducts) -> tuple[Pair, FloatNN]:
+    def _with_products(self, density: FloatSNN, products: GridProducts) -> tuple[Pair, FloatSNN]:
         """The energy on all points, and the sum of what the products make of them."""
         energy, matrix = self._semilocal(self.grid, density, products)
         vv10 = self.functional.vv10
@@ -143,33 +166,39 @@ class Hamiltonian:
                 vv10,
                 self.pairs_grid,
                 self.nuclei,
-                density=density,
+                density=total_density(density),
                 products=products,
             )
         return add(energy, more), matrix + part
 
-    def response(self, density: FloatNN) -> Callable[[FloatNN], FloatNN]:
+    def response(self, density: FloatSNN) -> Callable[[FloatSNN], FloatSNN]:
         """The derivative of the Fock matrix at a density matrix: change of D -> change of F.
 
+        Of open shells it is that of both Fock matrices along changes of both densities.
         That of VV10 is left out, as in PySCF: it is small, and costs as much as VV10.
         """
-        xc = exchange_correlation_response(
-            self.functional, self.grid, density, products=self.grid_products
-        )
-        repulsion = of_change(self.repulsion)
+        of = exchange_correlation_response if density.ndim == 2 else response_of_spins
+        xc = of(self.functional, self.grid, density, products=self.grid_products)
+        repulsion, each = of_change(self.repulsion), partial(by_spin, open_shell=density.ndim == 3)
+        unpacked = each(partial(unpack, n=density.shape[-1]))
 
-        def change_of_fock(change: FloatNN) -> FloatNN:
+        def change_of_fock(change: FloatSNN) -> FloatSNN:
             with jax.named_scope("repulsion"):
-                two_electron, _ = repulsion(pack_density(change))
+                two_electron, _ = repulsion(each(pack_density)(change))
             with jax.named_scope("xc"):
-                return unpack(two_electron, change.shape[0]) + xc(change)
+                return unpacked(two_electron) + xc(change)
 
         return change_of_fock
 
-    def dipole(self, density: FloatNN) -> Float[Array, "3"]:
+    def dipole(self, density: FloatSNN) -> Float[Array, "3"]:
         """Electronic dipole moment in e Bohr, about the origin of the conformer's frame."""
-        d = pack_density(density)
+        d = pack_density(total_density(density))
         return -jnp.stack([tile_dot(d, x).value() for x in self.one.dipole])
+
+
+def total_density(density: FloatSNN) -> FloatNN:
+    """The density of all electrons, from that of closed shells or from those of both spins."""
+    return mean_of_spins(density) if density.ndim == 3 else density
 
 
 def _with_semilocal(terms: EnergyTerms, energy: Pair) -> EnergyTerms:
@@ -182,6 +211,7 @@ def hamiltonian(
     machine: Machine = HOST,
     coarse: bool = False,
     on_grid: Atoms | None = None,
+    open_shell: bool = False,
 ) -> Hamiltonian:
     """All integrals of one molecule, in the dtype of its atoms.
 
@@ -191,6 +221,7 @@ def hamiltonian(
         machine: its algorithms.
         coarse: whether most cycles of an SCF are to do with few points of the grid.
         on_grid: the molecule in the dtype of the grid; None: that of `atoms`.
+        open_shell: whether densities are those of two spins.
     """
     n = atoms.layout.shape.n_ao
     padded = _padded(atoms)
@@ -199,7 +230,8 @@ def hamiltonian(
     with jax.named_scope("one_electron"):
         one = _packed(atoms, machine.one_electron(atoms, strips))
     with jax.named_scope("eri"):
-        repulsion = machine.repulsion(atoms, strips, functional.exchange)
+        build = machine.repulsion_of_spins if open_shell else machine.repulsion
+        repulsion = build(atoms, strips, functional.exchange)
     with jax.named_scope("one_electron"):
         overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
         overlap_pair = Pair(overlap, unpack(one.overlap.lo, n))

@@ -14,7 +14,7 @@ from jax import Array
 
 from pyscf_ipu.integrals.supermatrix import pack_density
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian
-from pyscf_ipu.numerics.arrays import FloatNN
+from pyscf_ipu.numerics.arrays import FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, add, difference
 from pyscf_ipu.scf.orbitals import similar
@@ -28,12 +28,15 @@ def of_idempotent(problem: Hamiltonian, run: ScfRun) -> EnergyTerms:
 
     What exchange and correlation gain is counted with the electron repulsion.
     """
-    step = step_to_idempotent(run.evaluated, problem.overlap)
+    if run.evaluated.ndim == 2:
+        whole, step = _gain(problem, run.evaluated, (run.energy, run.orbitals))
+    else:
+        spins = zip(run.evaluated, run.energy, run.orbitals, strict=True)
+        (alpha, step_a), (beta, step_b) = (_gain(problem, D, (e, C)) for D, e, C in spins)
+        whole, step = 0.5 * (alpha + beta), 0.5 * (step_a + step_b)
     packed = pack_density(step)
     kinetic = tile_dot(packed, problem.one.kinetic)
     nuclear = tile_dot(packed, problem.one.nuclear)
-    left = product(problem.overlap.hi, run.orbitals)
-    whole = jnp.sum(run.energy * jnp.diagonal(similar(step, left)))
     rest = whole - kinetic.value() - nuclear.value()
     terms: EnergyTerms = run.terms
     return terms._replace(
@@ -41,6 +44,16 @@ def of_idempotent(problem: Hamiltonian, run: ScfRun) -> EnergyTerms:
         nuclear_attraction=add(terms.nuclear_attraction, nuclear),
         electron_repulsion=add(terms.electron_repulsion, _one_word(rest)),
     )
+
+
+def _gain(
+    problem: Hamiltonian, density: FloatNN, orbitals: tuple[FloatN, FloatNN]
+) -> tuple[Scalar, FloatNN]:
+    """tr F R in Hartree and R, with F from its levels and orbitals."""
+    energy, C = orbitals
+    step = step_to_idempotent(density, problem.overlap)
+    left = product(problem.overlap.hi, C)
+    return jnp.sum(energy * jnp.diagonal(similar(step, left))), step
 
 
 def step_to_idempotent(density: FloatNN, overlap: Pair) -> FloatNN:

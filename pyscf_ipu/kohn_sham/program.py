@@ -20,12 +20,24 @@ from pyscf_ipu.kohn_sham.hamiltonian import (
     guess_density,
     hamiltonian,
     on_grid_of,
+    total_density,
 )
 from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.machines.machine import HOST, Machine
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import (
+    Count,
+    Counts,
+    Flag,
+    FloatA,
+    FloatN,
+    FloatNN,
+    FloatSN,
+    FloatSNN,
+    Scalar,
+    by_spin,
+)
 from pyscf_ipu.numerics.precision import PRECISIONS, Precision
-from pyscf_ipu.numerics.products import after
+from pyscf_ipu.numerics.products import after, product
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.algebra import Algebra
 from pyscf_ipu.scf.cycle import AUFBAU_ERROR
@@ -39,7 +51,7 @@ from pyscf_ipu.scf.orbitals import (
     orthonormal,
     purified,
 )
-from pyscf_ipu.scf.run import Cycling, History, ScfRun
+from pyscf_ipu.scf.run import ORDINARY, Cycling, History, ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer
@@ -47,8 +59,18 @@ from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
-from pyscf_ipu.shapes.tile_plan import tile_plan
+from pyscf_ipu.shapes.tile_plan import TilePlan, tile_plan
 from pyscf_ipu.xc.registry import functional
+
+TURNED = 0.5
+"""Spin density over density of an atom in the guess that turns the spins of neighbours apart."""
+
+
+class Spin(NamedTuple):
+    """What only open shells have."""
+
+    squared: Scalar  # expectation value of S^2
+    populations: FloatA  # Mulliken's, of alpha less those of beta electrons
 
 
 class Solution(NamedTuple):
@@ -58,9 +80,9 @@ class Solution(NamedTuple):
     """
 
     terms: EnergyTerms
-    orbital_energy: FloatN  # ascending, padded AOs last
-    orbitals: FloatNN
-    density: FloatNN
+    orbital_energy: FloatSN  # ascending, padded AOs last
+    orbitals: FloatSNN
+    density: FloatSNN
     dipole: Float[Array, "3"]  # about the origin of the conformer's frame
     charges: FloatA  # Mulliken's net charges in units of e
     converged: Flag
@@ -71,9 +93,20 @@ class Solution(NamedTuple):
     followed: Count
     overlap_smallest: Scalar  # smallest eigenvalue of the overlap
     n_dropped: Count  # eigenvectors of the overlap that were left out
+    spin: Spin | None = None  # of open shells
+    stable_unrestricted: Flag | None = None  # of closed shells, by another program
     history: History | None = None
     figures: Mapping[str, Pair] | None = None
     """What a simulated machine says of its run, by the name of a result's field."""
+
+
+class State(NamedTuple):
+    """A conformer and its converged SCF (see `Solution`), in the dtype of the final energy."""
+
+    mol: Conformer
+    density: FloatSNN
+    orbitals: FloatSNN
+    levels: FloatSN
 
 
 Program = Callable[[tuple[ClassTable, ...], PyTree], PyTree]
@@ -83,7 +116,17 @@ Driver = Callable[[tuple[ClassTable, ...], PyTree, Count], PyTree]
 """The same for a batch, with a leading axis, of which the first `count` are to be computed."""
 
 
-def restricted_kohn_sham(
+def gathered(
+    plan: TilePlan, tables: tuple[ClassTable, ...], mol: Conformer, numerics: Precision
+) -> tuple[Atoms, Atoms]:
+    """The atoms of a conformer in the dtype of matrices, and in that of the grid."""
+    atoms = gather_atoms(plan, tables, mol, dtype=numerics.matrix_dtype)
+    if not numerics.wide:
+        return atoms, atoms
+    return atoms, gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
+
+
+def kohn_sham(
     shape: Shape,
     settings: Settings,
     tables: tuple[ClassTable, ...],
@@ -93,6 +136,9 @@ def restricted_kohn_sham(
 ) -> Solution:
     """One conformer from coordinates to results; pure, to be jitted with shape and settings fixed.
 
+    With two numbers of occupied orbitals, of alpha and of beta electrons, the shell is open: then
+    orbitals, levels and densities are those of both spins, each density that of closed shells of
+    its orbitals.  The density of all electrons is their mean.
     With `stability` the SCF is followed along its instabilities to the lowest state.
 
     The SCF runs in the precision's `scf_dtype`.  The energy is then evaluated once at the
@@ -102,19 +148,18 @@ def restricted_kohn_sham(
     """
     numerics, xc = numerics_of(shape, settings, machine.has_float64), functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
+    open_shell = jnp.ndim(mol.n_occupied) == 1
     products = by_orbitals(machine.grid_products, xc, many_aos=numerics.wide)
+    products = products._replace(in_part=products.in_part and not open_shell)
     machine = replace(machine, grid_products=products)
     machine = fitted(machine, shape, settings, reference=guess_density)
-    gathered = partial(gather_atoms, plan, tables, mol)
-    atoms = gathered(numerics.matrix_dtype)
-    on_grid = gathered(numerics.scf_dtype) if numerics.wide else atoms
-    problem = hamiltonian(atoms, xc, machine, coarse=machine.branches, on_grid=on_grid)
+    atoms, on_grid = gathered(plan, tables, mol, numerics=numerics)
+    build = partial(hamiltonian, functional=xc, open_shell=open_shell)
+    problem = build(atoms, machine=machine, coarse=machine.branches, on_grid=on_grid)
     drop_below = 0.0 if numerics.refines and not numerics.wide else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
-    gap = small_gap(xc.exchange) if machine.other_starts else 0.0
-    how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
-    aids = mol.aids.astype(numerics.matrix_dtype)
-    start = Start(guess_density(atoms), mol.n_occupied, aids, cycling=how)
+    gap = small_gap(xc.exchange, open_shell) if machine.other_starts else 0.0
+    start = _start(atoms, mol, Cycling(settings.fixed_cycles > 0, settings.history, gap))
     solve, algebra = lowest_scf if stability else _one_run, machine.algebra
     most = settings.fixed_cycles or settings.max_cycles
     lowest = solve(problem, basis, start, max_cycles=most, tolerance=numerics, algebra=algebra)
@@ -125,13 +170,10 @@ def restricted_kohn_sham(
         if numerics.wide:
             problem = on_grid_of(atoms, problem, machine, run=run)
         else:
-            problem = hamiltonian(atoms, xc, _wide_machine(machine, shape, settings))
+            problem = build(atoms, machine=_wide_machine(machine, shape, settings))
             basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
-        aids = mol.aids.astype(numerics.energy_dtype)
-        start = Start(guess_density(atoms), mol.n_occupied, aids)
-        run = _evaluate(
-            problem, basis, run, start=start, numerics=numerics, most_cycles=settings.max_cycles
-        )
+        start, most = _start(atoms, mol, ORDINARY), settings.max_cycles
+        run = _evaluate(problem, basis, run, start=start, numerics=numerics, most_cycles=most)
     terms = run.terms
     if machine.idempotent and numerics.result_dtype == np.float32:
         # A density that is far from its end need not be that of any orbitals.
@@ -139,10 +181,26 @@ def restricted_kohn_sham(
     lowest = lowest._replace(run=run._replace(terms=terms))
     charged = run.density
     if numerics.refines and numerics.wide:
-        # Rounding on the grid moves electrons between nearly dependent AOs; these orbitals are
-        # those of a matrix without.
-        charged = density_of(run.orbitals, mol.n_occupied)
-    return _solution(lowest, problem, atoms, basis=basis, charged=charged)
+        # Rounding on the grid moves electrons between nearly dependent AOs, but not of orbitals.
+        charged = by_spin(density_of, open_shell)(run.orbitals, mol.n_occupied)
+    return _solution(lowest, problem, atoms, basis=basis, charged=charged, counts=mol.n_occupied)
+
+
+def _start(atoms: Atoms, mol: Conformer, cycling: Cycling) -> Start:
+    """Superposed atoms; in open shells each spin has its share of every atom."""
+    density, slots = guess_density(atoms), atoms.layout.ao_atom
+    aids = mol.aids.astype(density.dtype.type)
+    start = Start(density, mol.n_occupied, aids, cycling=cycling)
+    if mol.guess is None:
+        return start
+
+    def polarised(by: FloatN) -> FloatSNN:
+        more = density * by.astype(density.dtype)[:, None]
+        return jnp.stack([density + more, density - more])
+
+    turned = jnp.asarray(np.where(slots % 2, -TURNED, TURNED))
+    guess = polarised(mol.guess.polarised[slots])
+    return start._replace(guess=guess, mixes=mol.guess.mixes, parted=polarised(turned))
 
 
 def _wide_machine(machine: Machine, shape: Shape, settings: Settings) -> Machine:
@@ -169,13 +227,27 @@ def _one_run(
 
 @jax.named_scope("properties")
 def _solution(
-    lowest: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal, charged: FloatNN
+    lowest: Lowest,
+    problem: Hamiltonian,
+    atoms: Atoms,
+    basis: Orthonormal,
+    charged: FloatSNN,
+    counts: Counts,
 ) -> Solution:
-    """The results of an SCF; the density `charged` has the charges."""
+    """The results of an SCF; the density `charged`, of this many orbitals, has the charges."""
     run = lowest.run
-    energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
+    last = by_spin(partial(_padding_last, padded=problem.padded), charged.ndim == 3)
+    energy, orbitals = last(run.energy, run.orbitals)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
-    populations = _populations(atoms.plan.layout, charged, problem.overlap.hi)
+    total = total_density(charged)
+    populations = _populations(atoms.plan.layout, total, problem.overlap.hi)
+    spin = None
+    if charged.ndim == 3:
+        difference = 0.5 * (charged[0] - charged[1])
+        spin = Spin(
+            spin_squared(charged, problem.overlap.hi, counts),
+            _populations(atoms.plan.layout, difference, problem.overlap.hi),
+        )
     return Solution(
         terms=run.terms,
         orbital_energy=energy,
@@ -191,8 +263,20 @@ def _solution(
         followed=lowest.followed,
         overlap_smallest=basis.smallest,
         n_dropped=basis.dropped,
+        spin=spin,
         history=run.history,
     )
+
+
+def spin_squared(density: FloatSNN, overlap: FloatNN, counts: Counts) -> Scalar:
+    """<S^2> = M (M + 1) + N_b - tr(P_a S P_b S), with M = (N_a - N_b) / 2 and P = D / 2.
+
+    A. Szabo, N. S. Ostlund, Modern Quantum Chemistry (1989), equation 2.271.
+    """
+    alpha, beta = (0.5 * product(one, overlap) for one in density)
+    n_alpha, n_beta = counts.astype(density.dtype)
+    half = 0.5 * (n_alpha - n_beta)
+    return half * (half + 1.0) + n_beta - jnp.sum(alpha * beta.T)
 
 
 def _evaluate(
@@ -219,7 +303,8 @@ def _evaluate(
         most_cycles: of a loop that goes on.
     """
     small = (basis.smallest < numerics.least_overlap) & (not numerics.wide)
-    purer = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
+    purify = partial(purified, overlap=problem.overlap.hi)
+    purer = by_spin(purify, run.density.ndim == 3)(run.density.astype(basis.root.dtype))
     guess = jnp.where(small & ~run.converged, start.guess, purer)
     cycles = 1 if numerics.wide else jnp.where(small, most_cycles, 1)
     evaluated = scf(
@@ -266,9 +351,9 @@ def _padding_last(
 
 def energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The program of a shape: (tables, one conformer) -> Solution."""
-    return partial(restricted_kohn_sham, shape, settings, machine=machine)
+    return partial(kohn_sham, shape, settings, machine=machine)
 
 
 def lowest_energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The program of a shape that follows instabilities to the lowest state."""
-    return partial(restricted_kohn_sham, shape, settings, machine=machine, stability=True)
+    return partial(kohn_sham, shape, settings, machine=machine, stability=True)

@@ -1,4 +1,4 @@
-"""Which molecules a restricted calculation can be started on, and how to make one."""
+"""Which molecules a calculation can be started on, and how to make one."""
 
 from collections.abc import Mapping
 
@@ -65,14 +65,42 @@ def check_positions(
         )
 
 
-def check_electrons(n_electrons: int, charge: int, label: str) -> None:
-    """Raise InvalidMolecule unless the number of electrons is positive and even."""
-    if n_electrons > 0 and n_electrons % 2 == 0:
+def check_electrons(n_electrons: int, charge: int, label: str, multiplicity: int = 1) -> None:
+    """Raise InvalidMolecule unless there are electrons, as many as go with the multiplicity."""
+    if n_electrons > 0 and (n_electrons - multiplicity) % 2 and multiplicity <= n_electrons + 1:
         return
-    what = "no electrons" if n_electrons <= 0 else f"an odd number of electrons ({n_electrons})"
-    raise InvalidMolecule(
-        f"{label} with charge {charge:+d} has {what}: the calculation is restricted (closed shell) "
-        "and needs a positive, even number; give charge= for an ion; radicals are not computed."
+    if n_electrons <= 0:
+        what = "no electrons: give the charge="
+    elif multiplicity == 1:
+        what = (
+            f"an odd number of electrons ({n_electrons}), and multiplicity 1 (closed shell) needs "
+            "an even one: give charge= for an ion, or multiplicity=2 and pi.uks for a radical"
+        )
+    else:
+        parity = "even" if n_electrons % 2 else "odd"
+        what = (
+            f"{n_electrons} electrons, which do not go with multiplicity {multiplicity}: give an "
+            f"{parity} one up to {n_electrons + 1}, 2S + 1, or another charge="
+        )
+    raise InvalidMolecule(f"{label} with charge {charge:+d} has {what}")
+
+
+def check_closed(multiplicity: int, label: str) -> None:
+    """Raise InvalidMolecule for an open shell where closed ones are computed."""
+    if multiplicity != 1:
+        raise InvalidMolecule(
+            f"{label} is an open shell, of multiplicity {multiplicity}, and this calculation is "
+            "restricted (closed shell): compute it with pi.uks, or pyscf-ipu uks"
+        )
+
+
+def whole_multiplicity(multiplicity: object) -> int:
+    """A multiplicity as an int; raises ValueError unless it is a whole number from 1 on."""
+    if isinstance(multiplicity, int | np.integer) and not isinstance(multiplicity, bool):  # noqa: SIM102
+        if multiplicity >= 1:
+            return int(multiplicity)
+    raise UsageError(
+        f"multiplicity is {multiplicity!r}: it must be a whole number from 1 on, 2S + 1"
     )
 
 

@@ -37,6 +37,7 @@ class Conversions:
         numbers: Int[np.ndarray, " A"]
         positions: Float[np.ndarray, "A 3"]
         charge: int
+        multiplicity: int
 
         __init__: Callable[..., None]
 
@@ -47,6 +48,8 @@ class Conversions:
         positions: ArrayLike,
         charge: int = 0,
         unit: str = "angstrom",
+        *,
+        multiplicity: int = 1,
     ) -> Made:
         """Atoms by their element symbols, such as ["O", "H", "H"].
 
@@ -55,6 +58,7 @@ class Conversions:
             positions: [A, 3], in the unit given.
             charge: in units of e.
             unit: "angstrom" or "bohr".
+            multiplicity: 2S + 1.
 
         Raises:
             ValueError: an unknown symbol or unit, or positions of another shape.
@@ -72,7 +76,7 @@ class Conversions:
             bohr = np.asarray(positions, np.float64) * (factor / BOHR_TO_ANGSTROM)
         except (TypeError, ValueError) as error:
             raise UsageError("positions is not an array of numbers: give [A, 3]") from error
-        return cls(numbers, bohr, charge)
+        return cls(numbers, bohr, charge, multiplicity=multiplicity)
 
     @classmethod
     def from_rdkit(cls: type[Made], graph: Mol, conformer: int = -1) -> Made:
@@ -124,6 +128,8 @@ class Conversions:
         except ImportError as error:
             raise MissingPackage(f"to_ase needs ASE: run {how_to_install('ase')}") from error
         info = {"charge": self.charge} if self.charge else {}
+        if self.multiplicity > 1:
+            info["multiplicity"] = self.multiplicity
         return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
 
     def to_rdkit(self) -> Mol:

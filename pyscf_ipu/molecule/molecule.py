@@ -14,8 +14,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.base.errors import InvalidMolecule, UsageError
+from pyscf_ipu.base.nearest import explaining
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
+from pyscf_ipu.molecule.checks import (
+    check_closed,
+    check_electrons,
+    check_elements,
+    check_positions,
+    whole_charge,
+    whole_multiplicity,
+)
 from pyscf_ipu.molecule.conversions import Conversions
 from pyscf_ipu.molecule.parts import read_xyz
 
@@ -24,7 +32,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from pyscf.gto import Mole
 
+SPIN = "give multiplicity=, which is 2S + 1; PySCF's spin is 2S, one less"
 
+
+@explaining({"spin": SPIN, "nelectron": "give charge=, in units of e"}, {})
 @dataclass(frozen=True, eq=False)
 class Molecule(Conversions):
     """Atoms in space. The constructor takes lists or arrays and checks their shapes only.
@@ -41,6 +52,8 @@ class Molecule(Conversions):
     """Total charge in units of e."""
     name: str = ""
     smiles: str = ""
+    multiplicity: int = 1
+    """2S + 1: 1 for closed shells, 2 with one unpaired electron, 3 for a triplet."""
 
     def __init__(
         self,
@@ -49,18 +62,21 @@ class Molecule(Conversions):
         charge: int = 0,
         name: str = "",
         smiles: str = "",
+        *,
+        multiplicity: int = 1,
     ) -> None:
         """Copy the arrays (and make them read-only).
 
         Raises:
-            ValueError: `numbers` is not [A] integers, `positions` not [A, 3] numbers in Bohr, or
-                `charge` not a whole number.
+            ValueError: `numbers` is not [A] integers, `positions` not [A, 3] numbers in Bohr,
+                `charge` not a whole number, or `multiplicity` not one from 1 on.
         """
         object.__setattr__(self, "numbers", _numbers(numbers))
         object.__setattr__(self, "positions", _positions(positions, len(self.numbers)))
         object.__setattr__(self, "charge", whole_charge(charge))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "smiles", smiles)
+        object.__setattr__(self, "multiplicity", whole_multiplicity(multiplicity))
 
     @property
     def n_atoms(self) -> int:
@@ -72,8 +88,8 @@ class Molecule(Conversions):
         """Number of all electrons: nuclear charges minus the molecular charge."""
         return int(self.numbers.sum()) - self.charge
 
-    def n_occupied(self, basis: str) -> int:
-        """Number of doubly occupied orbitals, without those that core potentials replace.
+    def n_occupied(self, basis: str) -> tuple[int, int]:
+        """Numbers of alpha and of beta electrons, without those that core potentials replace.
 
         Args:
             basis: name of the basis set, which decides whether an element has a core potential.
@@ -81,51 +97,87 @@ class Molecule(Conversions):
         from pyscf_ipu.elements.basis_sets import core_electrons
 
         core = sum(core_electrons(basis, int(number)) for number in self.numbers)
-        return (self.n_electrons - core) // 2
+        both = self.n_electrons - core
+        return (both + self.unpaired) // 2, (both - self.unpaired) // 2
+
+    @property
+    def unpaired(self) -> int:
+        """Number of unpaired electrons, 2S."""
+        return self.multiplicity - 1
+
+    def refuse_cores(self, basis: str, why: str) -> None:
+        """Raise UsageError if a basis set has core potentials for an element.
+
+        Args:
+            basis: its name.
+            why: the end of the sentence.
+        """
+        from pyscf_ipu.elements.basis_sets import pyscf_ecp
+
+        if pyscf_ecp(basis, self.numbers):
+            raise UsageError(f"{basis=} has core potentials for elements of {self!r}, which {why}")
 
     @property
     def symbols(self) -> list[str]:
         """Element symbols, one per atom."""
         return [symbol_of(int(number)) for number in self.numbers]
 
-    def check(self, precision: str = "float64") -> None:
-        """Raise unless this is a molecule that a closed-shell calculation can be started on.
+    def check(self, precision: str = "float64", open_shell: bool = False) -> None:
+        """Raise unless this is a molecule that a calculation can be started on.
 
         Whether the *basis* has functions for every element is the engine's question.
 
         Args:
             precision: that of the calculation; "float32" needs atoms further apart.
+            open_shell: whether it is unrestricted, so that the multiplicity need not be 1.
 
         Raises:
             InvalidMolecule: no atoms, an unsupported element, a position that is not finite, two
-                atoms closer than 0.2 Bohr (0.7 for float32), or an electron count that is odd or
-                not positive.
+                atoms closer than 0.2 Bohr (0.7 for float32), or a number of electrons that is not
+                positive or does not go with the multiplicity.
         """
         label = _label(self)
         if self.n_atoms == 0:
             raise InvalidMolecule(f"{label} has no atoms; give at least one atom.")
         check_elements(self.numbers, label)
         check_positions(self.numbers, self.positions, label, precision=precision)
-        check_electrons(self.n_electrons, self.charge, label)
+        check_electrons(self.n_electrons, self.charge, label, multiplicity=self.multiplicity)
+        if not open_shell:
+            check_closed(self.multiplicity, label)
 
     @classmethod
-    def from_smiles(cls, smiles: str, seed: int = 0) -> Molecule:
+    def from_smiles(
+        cls, smiles: str, seed: int = 0, *, multiplicity: int | None = None
+    ) -> Molecule:
         """One ETKDGv3 conformer of a SMILES (needs RDKit); the charge is that of the SMILES.
 
+        Args:
+            smiles: for example "CCO", or "C[CH2]" for a radical.
+            seed: of RDKit.
+            multiplicity: 2S + 1; None for one more than the unpaired electrons of the SMILES,
+                whose spins are then parallel.
+
         Raises:
-            InvalidMolecule: the SMILES cannot be read, is open-shell, or could not be embedded.
+            InvalidMolecule: the SMILES cannot be read or could not be embedded, or its electrons do
+                not go with the multiplicity.
             MissingPackage: RDKit is not installed.
         """
         from pyscf_ipu.molecule.smiles import embedded
 
-        numbers, positions, charge = embedded(smiles, seed)
-        molecule = cls(numbers, positions, charge, smiles=smiles)
-        molecule.check()
+        numbers, positions, charge, unpaired = embedded(smiles, seed, multiplicity)
+        spin = unpaired + 1 if multiplicity is None else multiplicity
+        molecule = cls(numbers, positions, charge, smiles=smiles, multiplicity=spin)
+        molecule.check(open_shell=True)
         return molecule
 
     @classmethod
     def from_xyz(
-        cls, path: str | Path, charge: int | None = None, index: int | None = None
+        cls,
+        path: str | Path,
+        charge: int | None = None,
+        index: int | None = None,
+        *,
+        multiplicity: int | None = None,
     ) -> Molecule:
         """A frame of an XYZ or extended XYZ file; `pyscf_ipu.read_molecules` reads all of them.
 
@@ -138,24 +190,25 @@ class Molecule(Conversions):
             charge: in units of e; None for that of the comment line (`charge=1`,
                 `total_charge=1`, or two integers `1 1`), or 0 without one.
             index: number of the frame, from 0, or from the end: -1 is the last; None for the first.
+            multiplicity: 2S + 1; None for that of the comment line (`multiplicity=2`, or two
+                integers), or 1 without one.
 
         Raises:
             FileNotFoundError: there is no such file.
             InvalidMolecule: the file is not XYZ (the message names the line), or its comment states
-                another charge, an open shell (`multiplicity=3`), a lattice or an unknown unit.
+                another charge or multiplicity, a lattice or an unknown unit.
         """
-        (parts,), remarks = read_xyz(Path(path), index, charge)
+        (parts,), remarks = read_xyz(Path(path), index, charge, multiplicity=multiplicity)
         for remark in remarks:
             warnings.warn(remark, stacklevel=2)
         return cls(**parts._asdict())
 
     @classmethod
     def from_pyscf(cls, mole: Mole) -> Molecule:
-        """The atoms and charge of a `pyscf.gto.Mole`; its basis set is not taken over.
+        """The atoms, charge and spin of a `pyscf.gto.Mole`; its basis set is not taken over.
 
         Raises:
-            InvalidMolecule: the Mole is open-shell (`spin` is not 0), or its `nelectron` is not
-                that of its nuclei and charge.
+            InvalidMolecule: the `nelectron` of the Mole is not that of its nuclei and charge.
         """
         from pyscf_ipu.molecule.objects import parts_of_pyscf
 
@@ -170,10 +223,13 @@ class Molecule(Conversions):
         Constraints are lost, since a Molecule has none: `pyscf_ipu.optimize` moves fixed atoms
         too.  ASE's own optimisers with `pyscf_ipu.Calculator` keep them.
 
+        The multiplicity is one more than the sum of the initial magnetic moments, in Bohr
+        magnetons; `pyscf_ipu.uks` takes them as its `guess`, too.
+
         Raises:
-            InvalidMolecule: the atoms are periodic, have initial magnetic moments (open shells),
-                initial charges that do not add up to `charge` (all zero says nothing), or state
-                another charge or an open shell in `info`.
+            InvalidMolecule: the atoms are periodic, have magnetic moments whose sum is no whole
+                number, initial charges that do not add up to `charge` (all zero says nothing), or
+                state another charge or multiplicity in `info`.
         """
         from pyscf_ipu.molecule.objects import parts_of_ase
 
@@ -181,7 +237,8 @@ class Molecule(Conversions):
 
     def __repr__(self) -> str:
         charge = f", charge={self.charge:+d}" if self.charge else ""
-        return f"Molecule({_formula(self)}{charge}, {self.n_atoms} atoms)"
+        spin = f", multiplicity={self.multiplicity}" if self.multiplicity > 1 else ""
+        return f"Molecule({_formula(self)}{charge}{spin}, {self.n_atoms} atoms)"
 
 
 def _numbers(numbers: object) -> Int[np.ndarray, " A"]:

@@ -11,7 +11,12 @@ from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import symbol_of
 from pyscf_ipu.molecule.checks import whole_charge
-from pyscf_ipu.molecule.files.stated import MOMENTS, charge_of, check_closed_shell
+from pyscf_ipu.molecule.files.stated import (
+    MOMENT_ROUNDING,
+    MOMENTS,
+    charge_of,
+    multiplicity_of,
+)
 
 if TYPE_CHECKING:
     from ase import Atoms
@@ -33,6 +38,7 @@ class Parts(NamedTuple):
     charge: int
     name: str = ""
     smiles: str = ""
+    multiplicity: int = 1
 
 
 def parts_of_pyscf(mole: Mole) -> Parts:
@@ -42,11 +48,6 @@ def parts_of_pyscf(mole: Mole) -> Parts:
 
     if not isinstance(mole, gto.Mole):
         raise TypeError(f"a pyscf.gto.Mole is needed, not a {type(mole).__name__}.")
-    if mole.spin:
-        raise InvalidMolecule(
-            f"the PySCF Mole has spin={mole.spin} unpaired electrons: the calculation is "
-            "restricted (closed shell) and needs spin=0."
-        )
     if mole.nelectron != mole.tot_electrons():
         raise InvalidMolecule(
             f"the PySCF Mole has nelectron={mole.nelectron}, while its nuclei and charge="
@@ -54,7 +55,8 @@ def parts_of_pyscf(mole: Mole) -> Parts:
         )
     # Not mole.atom_charges(): those are smaller than the atomic numbers under an ECP.
     numbers = [atomic_number(mole.atom_symbol(i)) for i in range(mole.natm)]
-    return Parts(np.array(numbers, int), mole.atom_coords(), mole.charge)
+    spin = 1 + abs(int(mole.spin or 0))
+    return Parts(np.array(numbers, int), mole.atom_coords(), mole.charge, multiplicity=spin)
 
 
 def parts_of_ase(atoms: Atoms, charge: int | None = None) -> Parts:
@@ -67,14 +69,22 @@ def parts_of_ase(atoms: Atoms, charge: int | None = None) -> Parts:
             "the ASE Atoms are periodic: only molecules are computed; set `atoms.pbc = False` if "
             "the cell has no meaning."
         )
-    if np.any(atoms.get_initial_magnetic_moments()):
+    moment = float(np.sum(atoms.get_initial_magnetic_moments()))
+    unpaired = round(abs(moment))
+    if abs(abs(moment) - unpaired) > MOMENT_ROUNDING:
         raise InvalidMolecule(
-            f"the ASE Atoms {atoms.get_chemical_formula()} have initial magnetic moments: the "
-            "calculation is restricted (closed shell); if a singlet is meant, remove them with "
-            "`atoms.set_initial_magnetic_moments(None)`."
+            f"the initial magnetic moments of the ASE Atoms {atoms.get_chemical_formula()} add up "
+            f"to {moment:.3g}: the number of unpaired electrons must be whole; set others, or "
+            "remove them with `atoms.set_initial_magnetic_moments(None)`."
         )
     keys = {str(key).lower(): str(value) for key, value in atoms.info.items()}
-    check_closed_shell({key: keys[key] for key in keys if key not in MOMENTS})
+    spin = multiplicity_of({key: keys[key] for key in keys if key not in MOMENTS})
+    if spin is not None and unpaired and spin != unpaired + 1:
+        raise InvalidMolecule(
+            f"the ASE Atoms {atoms.get_chemical_formula()} state the multiplicity {spin} in "
+            f"`info`, and their initial magnetic moments add up to {unpaired} unpaired electrons: "
+            "remove one of both"
+        )
     stated = charge_of(keys)
     if charge is None:
         charge = stated or 0
@@ -92,7 +102,7 @@ def parts_of_ase(atoms: Atoms, charge: int | None = None) -> Parts:
             "charge=, or remove them with `atoms.set_initial_charges(None)`."
         )
     bohr = np.asarray(atoms.positions) / BOHR_TO_ANGSTROM
-    return Parts(np.asarray(atoms.numbers), bohr, charge)
+    return Parts(np.asarray(atoms.numbers), bohr, charge, multiplicity=spin or unpaired + 1)
 
 
 def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
@@ -109,12 +119,7 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
             f"{label} has hydrogens that are not atoms: add them with Chem.AddHs(graph, "
             "addCoords=True)"
         )
-    radicals = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
-    if radicals:
-        raise InvalidMolecule(
-            f"{label} has {radicals} unpaired electron(s): the calculation is restricted (closed "
-            "shell); add the missing hydrogens or the charge"
-        )
+    unpaired = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
     try:
         place = graph.GetConformer(conformer)
     except ValueError as error:
@@ -131,7 +136,8 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], np.int64)
     _check_fragments(graph, place.GetPositions(), label)
     charge = Chem.GetFormalCharge(graph)
-    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name=name, smiles=smiles)
+    bohr = place.GetPositions() / BOHR_TO_ANGSTROM
+    return Parts(numbers, bohr, charge, name=name, smiles=smiles, multiplicity=unpaired + 1)
 
 
 def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str) -> None:

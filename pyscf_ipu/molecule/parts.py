@@ -39,11 +39,14 @@ def is_sdf(path: Path) -> bool:
     return name.endswith((".sdf", ".mol", ".sd"))
 
 
-def read_xyz(path: Path, which: Which, charge: int | None = None) -> Read:
+def read_xyz(
+    path: Path, which: Which, charge: int | None = None, multiplicity: int | None = None
+) -> Read:
     """Frames of an XYZ file; see `Molecule.from_xyz`."""
     with opened(path) as text:
         pieces, remarks = _chosen(path, frames_of(text), which)
-    return [_of_piece(path, piece, charge, remarks=remarks) for piece in pieces], remarks
+    given = (charge, multiplicity)
+    return [_of_piece(path, piece, given, remarks=remarks) for piece in pieces], remarks
 
 
 def read_sdf(path: Path, which: Which) -> Read:
@@ -81,15 +84,18 @@ def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Ite
     return chosen, [f"only the first molecule of {path} is read: {what}"] if more else []
 
 
-def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) -> Parts:
-    """The molecule of a frame; adds to the remarks."""
+def _of_piece(
+    path: Path, piece: Piece, given: tuple[int | None, int | None], remarks: list[str]
+) -> Parts:
+    """The molecule of a frame, with this charge and multiplicity; adds to the remarks."""
+    charge, multiplicity = given
     if piece.trouble:
         raise InvalidMolecule(f"{path}, {piece.trouble}")
     line = piece.count_line + 1
     try:
         frame = frame_of(piece.comment, piece.atoms, charge=charge)
-        frame.check()
-        stated = frame.charge
+        frame.check(open_shell=True)
+        stated, spin = frame.charge, frame.multiplicity
         if frame.keys.get("smiles"):
             of_smiles = charge_of_smiles(frame.keys["smiles"], frame.numbers)
             if stated not in (None, of_smiles):
@@ -102,6 +108,11 @@ def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) 
         raise InvalidMolecule(
             f"{path} states charge {stated:+d}, which contradicts charge={charge}: leave one out"
         )
+    if spin is not None and multiplicity is not None and spin != multiplicity:
+        raise InvalidMolecule(
+            f"{path} states multiplicity {spin}, which contradicts multiplicity={multiplicity}: "
+            "leave one out"
+        )
     if frame.pair:
         what = f"the comment {frame.pair!r} was read as charge and multiplicity"
         remarks.append(f"{path}, line {line}: {what}; charge= says otherwise")
@@ -109,7 +120,13 @@ def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) 
     if mistake:
         remarks.append(f"{path}: {in_words(mistake)}")
     positions = frame.positions_angstrom / BOHR_TO_ANGSTROM
-    return Parts(frame.numbers, positions, stated or charge or 0, name=path.stem)
+    return Parts(
+        frame.numbers,
+        positions,
+        stated or charge or 0,
+        name=path.stem,
+        multiplicity=spin or multiplicity or 1,
+    )
 
 
 def _of_entry(path: Path, entry: sdf.Entry) -> Parts:
@@ -128,11 +145,12 @@ def _of_entry(path: Path, entry: sdf.Entry) -> Parts:
         )
     try:
         parts = parts_of_rdkit(graph, name=entry.lines[0].strip() or path.stem)
-        stated = sdf.stated_charge(entry.block)
+        stated = sdf.stated_charge(entry.block, open_shell=True)
+        multiplicity = sdf.stated_multiplicity(entry.block) or parts.multiplicity
     except InvalidMolecule as error:
         raise InvalidMolecule(f"{where}: {error}") from error
     if stated not in (None, parts.charge):
         raise InvalidMolecule(
             f"{where}: charge {stated:+d} is given, the atoms have {parts.charge:+d}"
         )
-    return parts
+    return parts._replace(multiplicity=multiplicity)

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.base.errors import InvalidMolecule, MissingPackage, TooLarge, UsageError
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
-from pyscf_ipu.molecule.checks import check_electrons, check_elements
+from pyscf_ipu.molecule.checks import check_electrons, check_elements, whole_multiplicity
 from pyscf_ipu.molecule.files.framing import MAX_ATOMS
 
 if TYPE_CHECKING:
@@ -71,17 +71,17 @@ def charge_of_smiles(smiles: str, numbers: Int[np.ndarray, " A"]) -> int:
     return Chem.GetFormalCharge(graph)
 
 
-def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.ndarray, "A 3"], int]:
-    """Atomic numbers, positions in Bohr and charge of a SMILES; see `Molecule.from_smiles`."""
+def embedded(
+    smiles: str, seed: int, multiplicity: int | None = None
+) -> tuple[Int[np.ndarray, " A"], Float[np.ndarray, "A 3"], int, int]:
+    """Atomic numbers, positions in Bohr, charge and unpaired electrons of a SMILES.
+
+    See `Molecule.from_smiles`.
+    """
     graph = graph_of(smiles)
     from rdkit import Chem, rdBase
 
-    radicals = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
-    if radicals:
-        raise InvalidMolecule(
-            f"SMILES {smiles!r} has {radicals} unpaired electron(s): the calculation is restricted "
-            "(closed shell); add the missing hydrogens or the charge to the SMILES."
-        )
+    unpaired = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
     fragments = len(Chem.GetMolFrags(graph))
     if fragments > 1:
         raise InvalidMolecule(
@@ -95,7 +95,8 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     # Before the embedding, which may be slow or impossible for what is not allowed anyway.
     check_elements(numbers, f"molecule {smiles}")
-    check_electrons(int(numbers.sum()) - charge, charge, f"molecule {smiles}")
+    spin = unpaired + 1 if multiplicity is None else whole_multiplicity(multiplicity)
+    check_electrons(int(numbers.sum()) - charge, charge, f"molecule {smiles}", multiplicity=spin)
     if not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise UsageError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
     with rdBase.BlockLogs():
@@ -108,7 +109,7 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
         )
     order = heavy_first(numbers)
     positions = graph.GetConformer().GetPositions()[order] / BOHR_TO_ANGSTROM
-    return numbers[order], positions, charge
+    return numbers[order], positions, charge, unpaired
 
 
 def etkdg(graph: Mol, count: int, seed: int, embed: Embed | None = None) -> int:

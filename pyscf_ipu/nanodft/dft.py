@@ -417,7 +417,8 @@ def mole_of(molecule: Molecule, level: Theory, positions: Array | None = None) -
     """The molecule as PySCF's Mole, perhaps at other positions (A, 3)."""
     where = np.asarray(molecule.positions if positions is None else positions, np.float64)
     atoms = list(zip(molecule.symbols, where.tolist(), strict=True))
-    return gto.M(atom=atoms, unit="Bohr", basis=level.basis, charge=molecule.charge, verbose=0)
+    charge, spin = molecule.charge, molecule.unpaired
+    return gto.M(atom=atoms, unit="Bohr", basis=level.basis, charge=charge, spin=spin, verbose=0)
 
 
 def check(molecule: Molecule, level: Theory) -> None:
@@ -433,7 +434,7 @@ def check(molecule: Molecule, level: Theory) -> None:
         mole = mole_of(molecule, level)
     except BasisNotFoundError as error:
         raise UsageError(f"PySCF has no basis {level.basis!r} for {molecule}") from error
-    if 2 * molecule.n_occupied(level.basis) < molecule.n_electrons:
+    if sum(molecule.n_occupied(level.basis)) < molecule.n_electrons:
         raise UsageError(
             f"basis {level.basis!r} needs a core potential: give an all-electron one, or use "
             "pyscf_ipu.rks, which computes def2's"

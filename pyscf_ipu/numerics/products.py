@@ -10,19 +10,21 @@ from jaxtyping import Float, PyTree
 from pyscf_ipu.numerics.arrays import FloatNN
 
 
-def product(a: Float[Array, "m n"], b: Float[Array, "n k"]) -> Float[Array, "m k"]:
-    """A B."""
+def product(a: Float[Array, "*s m n"], b: Float[Array, "*t n k"]) -> Float[Array, "... m k"]:
+    """A B, or that of every two of a stack."""
     return jnp.matmul(a, b, precision="highest")
 
 
-Factors = tuple[FloatNN, FloatNN]
+Stack = Float[Array, "... N N"]
+"""A matrix, or those of two spins."""
+Factors = tuple[Stack, Stack]
 """The two matrices of a product."""
 
-Products = Callable[..., tuple[FloatNN, ...]]
+Products = Callable[..., tuple[Stack, ...]]
 """(A, B), (C, D), ... -> A B, C D, ...: N x N products that do not need each other."""
 
 
-def one_by_one(*pairs: Factors) -> tuple[FloatNN, ...]:
+def one_by_one(*pairs: Factors) -> tuple[Stack, ...]:
     """One product after another: right where each keeps the whole machine busy."""
     return tuple(product(a, b) for a, b in pairs)
 

@@ -32,6 +32,11 @@ class Analysed(Keepable):
         return self._each("charges_lowdin")
 
     @property
+    def spin_populations_lowdin(self) -> Analysis:
+        """[A] Löwdin's alpha less beta electrons on every atom; zeros of closed shells."""
+        return self._each("spin_populations_lowdin")
+
+    @property
     def bond_orders(self) -> Analysis:
         """[A, A] Mayer's bond orders: symmetric, with a diagonal of zeros, so that a row adds up to
         the valence of its atom."""
@@ -60,6 +65,7 @@ def _analysis(values: Values) -> dict[str, np.ndarray]:
     n = len(values["mulliken_charges"])
     if values["settings"] is None or not np.isfinite(values["mulliken_charges"]).all():
         shapes = {"charges_lowdin": (n,), "bond_orders": (n, n), "quadrupole": (3, 3)}
+        shapes["spin_populations_lowdin"] = (n,)
         return {name: np.full(shape, np.nan) for name, shape in shapes.items()}
     mole = mole_of(mol, values["settings"])
     functions = functions_of(mole, values["settings"].cart)
@@ -71,8 +77,10 @@ def _analysis(values: Values) -> dict[str, np.ndarray]:
     overlap = functions.T @ mole.intor("int1e_ovlp") @ functions
     weights, vectors = np.linalg.eigh(overlap)
     root = (vectors * np.sqrt(np.clip(weights, 0, None))) @ vectors.T
-    shares = density @ overlap
-    orders = on_atom @ (shares * shares.T) @ on_atom.T
+    spins = density if density.ndim == 3 else np.stack([density, density]) / 2
+    density, spin_density = spins.sum(axis=0), spins[0] - spins[1]
+    shares = spins @ overlap
+    orders = 2.0 * on_atom @ (shares * shares.swapaxes(1, 2)).sum(axis=0) @ on_atom.T
     np.fill_diagonal(orders, 0.0)
     # About the centre: far from the origin, a small error in the number of electrons would make a
     # large one of second moments. The dipole moves them to the origin.
@@ -86,6 +94,7 @@ def _analysis(values: Values) -> dict[str, np.ndarray]:
     second += mol.charge * np.outer(centre, centre)
     return {
         "charges_lowdin": charges - on_atom @ (root @ density * root).sum(axis=1),
+        "spin_populations_lowdin": on_atom @ (root @ spin_density * root).sum(axis=1),
         "bond_orders": (orders + orders.T) / 2,
         "quadrupole": (second + second.T) / 2,
     }

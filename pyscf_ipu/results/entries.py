@@ -20,6 +20,7 @@ UNITS = {
     "energy_terms": "Hartree",
     "mo_energy": "Hartree",
     "mulliken_charges": "e",
+    "spin_populations": "electrons",
     "forces": "Hartree/Bohr",
     "ipu_cycles_low": "cycles",
     "ipu_cycles_high": "cycles",
@@ -68,13 +69,16 @@ def record(values: Values) -> dict[str, object]:
     }
     mol, settings = values["molecule"], values["settings"]
     if mol is not None:
-        entry["molecule"] = {
+        described: dict[str, object] = {
             "symbols": mol.symbols,
             "positions": mol.positions.tolist(),
             "charge": mol.charge,
             "name": mol.name,
             "smiles": mol.smiles,
         }
+        if mol.multiplicity > 1:
+            described["multiplicity"] = mol.multiplicity
+        entry["molecule"] = described
     if settings is not None:
         entry["settings"] = settings.to_dict()
     return entry

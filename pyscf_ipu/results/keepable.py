@@ -83,19 +83,22 @@ class Keepable:
         what: str | int = "density",
         points: int = 80,
         index: int | None = None,
+        spin: str = "alpha",
     ) -> None:
-        """Write a Gaussian cube file of the density or of an orbital, in atomic units.
+        """Write a Gaussian cube file of a density or of an orbital, in atomic units.
 
         Args:
             path: the file.
-            what: "density" (electrons per Bohr^3), "homo", "lumo", or an orbital's number from 0.
+            what: "density" (electrons per Bohr^3), "spin" (its alpha less its beta part), "homo",
+                "lumo", or an orbital's number from 0.
             points: points per direction.
             index: which molecule of a list, from 0.
+            spin: "alpha" or "beta", of an orbital from `uks`.
 
         Raises:
             UsageError: as for `to_molden`, or there is no such orbital.
         """
-        orbital_files.write_cube(self._entry(index), Path(path), what, points=points)
+        orbital_files.write_cube(self._entry(index), Path(path), what, points=points, spin=spin)
 
     def _values(self) -> Values:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -18,13 +18,18 @@ from pyscf_ipu.settings import Settings
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-ORBITALS = ("density", "homo", "lumo")
+DENSITIES = ("density", "spin")
+"""Of all electrons, and of alpha less beta electrons."""
+ORBITALS = (*DENSITIES, "homo", "lumo")
 """What a cube file can hold by name."""
+SPINS = ("alpha", "beta")
 
 
 def mole_of(molecule: Molecule, settings: Settings) -> Mole:
     """The molecule for PySCF, with the basis set of the settings."""
-    return settings.pyscf_mole(molecule.numbers, molecule.positions, molecule.charge)
+    return settings.pyscf_mole(
+        molecule.numbers, molecule.positions, molecule.charge, unpaired=molecule.unpaired
+    )
 
 
 def write_molden(values: Values, path: Path) -> None:
@@ -32,19 +37,21 @@ def write_molden(values: Values, path: Path) -> None:
     from pyscf.tools import molden
 
     _check(values, path)
-    energies = values["mo_energy"]
-    occupied = np.arange(len(energies)) < _n_occupied(values)
     mole = mole_of(values["molecule"], values["settings"])
     functions = functions_of(mole, values["settings"].cart)
     text = StringIO()
     molden.header(mole, text)
-    molden.orbital_coeff(
-        mole,
-        text,
-        functions @ values["mo_coeff"],
-        ene=energies,
-        occ=np.where(occupied, 2.0, 0.0),
-    )
+    for spin, (energies, orbitals, n_occupied) in zip(SPINS, _spins(values), strict=False):
+        occupied = np.arange(len(energies)) < n_occupied
+        electrons = 2.0 if values["mo_energy"].ndim == 1 else 1.0
+        molden.orbital_coeff(
+            mole,
+            text,
+            functions @ orbitals,
+            spin=spin.capitalize(),
+            ene=energies,
+            occ=np.where(occupied, electrons, 0.0),
+        )
     with replacing(path) as file:
         file.write(_with_cores(text.getvalue(), mole).encode())
 
@@ -66,8 +73,10 @@ def _with_cores(text: str, mole: Mole) -> str:
     return "\n".join(lines)
 
 
-def write_cube(values: Values, path: Path, what: str | int, points: int) -> None:
-    """Write the density or an orbital of one molecule; see `Keepable.to_cube`."""
+def write_cube(
+    values: Values, path: Path, what: str | int, points: int, spin: str = "alpha"
+) -> None:
+    """Write a density or an orbital of one molecule; see `Keepable.to_cube`."""
     from pyscf.tools import cubegen
 
     _check(values, path)
@@ -76,29 +85,47 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
     mole = mole_of(values["molecule"], values["settings"])
     functions = functions_of(mole, values["settings"].cart)
     grid = {"nx": points, "ny": points, "nz": points}
-    if what == "density":
-        density = functions @ values["density_matrix"] @ functions.T
+    if what in DENSITIES:
+        density = functions @ _density(values, what) @ functions.T
         with replacing(path) as file:
             cubegen.density(mole, file.name, density, **grid)
         return
-    orbital = functions @ values["mo_coeff"][:, _orbital(values, what)]
+    if spin not in SPINS:
+        raise UsageError(f"spin={spin!r}: give one of {', '.join(map(repr, SPINS))}")
+    orbitals, index = _orbital(values, what, spin=SPINS.index(spin))
+    orbital = functions @ orbitals[:, index]
     with replacing(path) as file:
         cubegen.orbital(mole, file.name, orbital, **grid)
 
 
-def _orbital(values: Values, what: str | int) -> int:
-    n, homo = values["mo_coeff"].shape[1], _n_occupied(values) - 1
+def _density(values: Values, what: str | int) -> np.ndarray:
+    """The density of all electrons, or of alpha less beta electrons, in the level's AOs."""
+    density = values["density_matrix"]
+    if what == "density":
+        return density if density.ndim == 2 else density.sum(axis=0)
+    return 0.0 * density if density.ndim == 2 else density[0] - density[1]
+
+
+def _orbital(values: Values, what: str | int, spin: int) -> tuple[np.ndarray, int]:
+    """The orbitals of a spin, or of closed shells, and the number of one of them."""
+    spins = _spins(values)
+    _, orbitals, n_occupied = spins[spin % len(spins)]
+    n, homo = orbitals.shape[1], n_occupied - 1
     index = {"homo": homo, "lumo": homo + 1}.get(what, what) if isinstance(what, str) else what
     if not isinstance(index, int) or not 0 <= index < n:
         raise UsageError(
             f"there is no orbital {what!r}: give {', '.join(map(repr, ORBITALS))}, or a number "
             f"from 0 to {n - 1}"
         )
-    return index
+    return orbitals, index
 
 
-def _n_occupied(values: Values) -> int:
-    return values["molecule"].n_occupied(values["settings"].basis)
+def _spins(values: Values) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Levels, orbitals and number of occupied ones of either spin; of closed shells once."""
+    counts = values["molecule"].n_occupied(values["settings"].basis)
+    levels = np.atleast_2d(values["mo_energy"])
+    orbitals = values["mo_coeff"].reshape(len(levels), *values["mo_coeff"].shape[-2:])
+    return list(zip(levels, orbitals, counts, strict=False))
 
 
 def _check(values: Values, path: Path) -> None:

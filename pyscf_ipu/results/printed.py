@@ -10,7 +10,10 @@ from pyscf_ipu.settings import Settings
 MAX_ROWS = 20
 """Molecules of a list that are shown."""
 
-ARRAYS = ("mo_energy", "mulliken_charges", "mo_coeff", "density_matrix", "forces")
+ARRAYS = (
+    *("mo_energy", "mulliken_charges", "spin_populations"),
+    *("mo_coeff", "density_matrix", "forces"),
+)
 """Fields whose numbers the table leaves out; it says their shapes."""
 
 
@@ -39,12 +42,18 @@ def _one(values: Values) -> str:
     dipole = values["dipole"]
     debye = f"{np.linalg.norm(dipole) * E_BOHR_TO_DEBYE:.3f} Debye"
     rows.append(("dipole", " ".join(f"{x:z.4f}" for x in dipole), UNITS["dipole"], debye))
+    if values["s_squared"] is not None:
+        half = values["molecule"].unpaired / 2 if values["molecule"] else 0.0
+        pure = f"{half * (half + 1):.4g} without other spins"
+        rows.append(("s_squared", f"{values['s_squared']:.4f}", "", pure))
     if values["forces"] is not None:
         largest = np.linalg.norm(values["forces"], axis=1).max()
         rows.append(("largest force", f"{largest:.2e}", UNITS["forces"], ""))
     lines = [_title(values), *text_table(rows, "<0 >0 <0 >0", gap="  ")]
     if values["stable"] is not None:
         lines.append(f"stable: {bool(values['stable'])}, lower states found: {values['followed']}")
+    if values["stable_unrestricted"] is not None:
+        lines.append(f"stable with unequal spins: {bool(values['stable_unrestricted'])}")
     if values["ipu_cycles_low"] is not None:
         low, high = (values[f"ipu_cycles_{end}"] / 1e6 for end in ("low", "high"))
         fullest = values["ipu_fullest_tile_bytes"] / 1024

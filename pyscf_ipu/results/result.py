@@ -31,6 +31,7 @@ FAR_HARTREE = 0.1
 70 Hartree were seen beyond, and nothing odd below."""
 OF_DENSITY = ("energy", "homo", "lumo", "gap", "dipole", "mo_energy", "mulliken_charges")
 """What such a density says nothing about."""
+OF_SPIN = ("s_squared", "spin_populations")
 TERM_NAMES: tuple[str, ...] = EnergyTerms._fields
 NUMBERS = (
     "energy",
@@ -59,9 +60,9 @@ class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
     It, levels, dipole and charges are NaN, too, where an SCF ends far from any solution: with a
     commutator of more than 0.1 Hartree."""
     homo: Number
-    """Hartree."""
+    """Hartree; of open shells the highest occupied level of both spins."""
     lumo: Number
-    """Hartree; NaN where there is no empty orbital."""
+    """Hartree; NaN where there is no empty orbital; the lowest empty level of both spins."""
     gap: Number
     """Hartree; NaN where there is no empty orbital."""
     dipole: np.ndarray
@@ -88,7 +89,9 @@ class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
 
     Ill-conditioned: the AOs are too nearly dependent for the precision; the numbers are wrong."""
     mo_energy: Rows
-    """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF."""
+    """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF.
+
+    From `uks` it, mo_coeff and density_matrix have a first axis of two spins, alpha's first."""
     mulliken_charges: Rows
     """[A] e, in the order of the atoms."""
     jk: Text | None = None
@@ -106,6 +109,13 @@ class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
     stable: Truth | None = None
     """Whether no rotation of the orbitals lowers the energy, if asked for (stability=True), else
     None; False unless the status is "converged"."""
+    stable_unrestricted: Truth | None = None
+    """Whether it stays so for orbitals that differ between alpha and beta electrons, if asked for
+    (stable_unrestricted=True), else None; False unless the status is "converged"."""
+    s_squared: Number | None = None
+    """<S^2>, without unit, from `uks`, else None; S (S + 1) if no other spin is mixed in."""
+    spin_populations: Rows | None = None
+    """[A] Mulliken's alpha less beta electrons on every atom, from `uks`, else None."""
     followed: Whole | None = None
     """Lower states that were found by following an instability, if asked for, else None."""
     history: PyTree = None
@@ -151,15 +161,14 @@ def from_solution(
     out, gradient = computed
     terms = [np.float64(to_float64(t)) for t in out.terms]
     n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
-    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
-    occupied = mol.n_occupied(settings.basis)
+    mo_energy = np.asarray(out.orbital_energy, np.float64)[..., :n_kept]
     status = _status(out, numerics, np.append(mo_energy, terms))
     converged = status == "converged"
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
     added = _on_host(computed, mol, shape, settings=settings)
     order = conformer.ao_order(mol, shape, settings) if out.orbitals.size else None
     coefficients, density = _matrices(out, order, n_kept)
-    homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
+    homo, lumo = frontier(mo_energy, mol.n_occupied(settings.basis))
     row = MoleculeResult(
         energy=np.float64(sum(terms) + added.energy),
         homo=homo,
@@ -181,13 +190,44 @@ def from_solution(
         mo_coeff=coefficients,
         density_matrix=density,
         forces=None if gradient is None else _forces(gradient[atoms], added.forces, converged),
-        stable=np.bool_(out.stable and converged) if stability else None,
-        followed=np.int64(out.followed) if stability else None,
+        **_of_stability(out, converged, followed=stability),
+        **_of_spin(out, atoms),
         **_of_the_run(out, added.energy, has_gap=bool(np.isfinite(lumo))),
         molecule=mol,
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def frontier(levels: np.ndarray, n_occupied: tuple[int, int]) -> tuple[np.float64, np.float64]:
+    """The highest occupied and the lowest empty level; NaN for one that there is not.
+
+    Args:
+        levels: [N], or [2, N] of alpha and beta electrons.
+        n_occupied: orbitals of either spin.
+    """
+    spins = list(zip(np.atleast_2d(levels), n_occupied, strict=False))
+    nan = np.float64("nan")
+    homo = max((one[n - 1] for one, n in spins if n), default=nan)
+    return homo, min((one[n] for one, n in spins if n < len(one)), default=nan)
+
+
+def _of_stability(out: Solution, converged: bool, followed: bool) -> dict[str, PyTree]:
+    """What was asked of the stability, by a program that followed instabilities or another."""
+    fields: dict[str, PyTree] = {}
+    if followed:
+        fields |= {"stable": np.bool_(out.stable and converged), "followed": np.int64(out.followed)}
+    if out.stable_unrestricted is not None:
+        fields["stable_unrestricted"] = np.bool_(out.stable_unrestricted and converged)
+    return fields
+
+
+def _of_spin(out: Solution, atoms: np.ndarray) -> dict[str, PyTree]:
+    """What only open shells have, with populations of these slots."""
+    if out.spin is None:
+        return {}
+    populations = np.asarray(out.spin.populations, np.float64)[atoms]
+    return {"s_squared": np.float64(out.spin.squared), "spin_populations": populations}
 
 
 def _dipole(out: Solution, mol: Molecule) -> np.ndarray:
@@ -218,7 +258,9 @@ def _on_host(
     if gradient is None or not has_core(shape, settings):
         return added
     order = conformer.ao_order(mol, shape, settings)
-    density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
+    density = np.asarray(out.density, np.float64)[..., order[:, None], order]
+    if density.ndim == 3:
+        density = density.mean(axis=0)
     return added._replace(forces=added.forces + core_forces(mol, settings, density))
 
 
@@ -235,14 +277,16 @@ def _matrices(
     """Coefficients and density matrix with AOs in this order; None without one."""
     if order is None:
         return None, None
-    coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n_kept]
-    return coefficients, np.asarray(out.density, np.float64)[np.ix_(order, order)]
+    coefficients = np.asarray(out.orbitals, np.float64)[..., order, :n_kept]
+    density = np.asarray(out.density, np.float64)[..., order[:, None], order]
+    return coefficients, density if density.ndim == 2 else 0.5 * density
 
 
 def _without_density(row: MoleculeResult) -> MoleculeResult:
     """NaN in what a density far from any solution says."""
     terms = dict.fromkeys(row.energy_terms, np.float64("nan"))
-    nothing = {name: getattr(row, name) * np.nan for name in OF_DENSITY}
+    names = OF_DENSITY if row.s_squared is None else (*OF_DENSITY, *OF_SPIN)
+    nothing = {name: getattr(row, name) * np.nan for name in names}
     return replace(row, energy_terms=terms, **nothing)
 
 
@@ -272,7 +316,7 @@ def _status(out: Solution, numerics: Precision, numbers: np.ndarray) -> str:
     return "converged" if out.converged else "not_converged"
 
 
-def invalid(reason: str, n_atoms: int) -> MoleculeResult:
+def invalid(reason: str, n_atoms: int, open_shell: bool = False) -> MoleculeResult:
     """The result of a molecule that was not computed; NaN in every number."""
     nan, nothing = np.float64("nan"), np.zeros((0, 0))
     return MoleculeResult(
@@ -292,6 +336,8 @@ def invalid(reason: str, n_atoms: int) -> MoleculeResult:
         forces=np.full((n_atoms, 3), nan),
         stable=np.bool_(False),
         followed=np.int64(0),
+        s_squared=nan if open_shell else None,
+        spin_populations=np.full(n_atoms, nan) if open_shell else None,
         **dict.fromkeys(CYCLES, nan),
         ipu_fullest_tile_bytes=np.int64(-1),
     )
@@ -303,6 +349,7 @@ def stacked(
     forces: bool = False,
     stability: bool = False,
     prices: bool = False,
+    spins: bool = False,
 ) -> RKSResult:
     """Results of single molecules as one, with a leading axis B; B may be 0."""
 
@@ -311,12 +358,17 @@ def stacked(
 
     rows = ["status", "jk", "mo_energy", "mulliken_charges", "molecule"]
     rows += ["mo_coeff", "density_matrix"] * orbitals + ["forces"] * forces
+    rows += ["spin_populations"] * spins
     if any(one.history is not None for one in results):
         rows.append("history")
     fields: dict[str, PyTree] = {name: [getattr(one, name) for one in results] for name in rows}
     fields |= {name: column(name) for name in NUMBERS}
     if stability:
         fields |= {"stable": column("stable", bool), "followed": column("followed", np.int64)}
+    if spins:
+        fields["s_squared"] = column("s_squared")
+    if any(one.stable_unrestricted is not None for one in results):
+        fields["stable_unrestricted"] = column("stable_unrestricted", bool)
     settings = results[0].settings if results else None
     if settings is not None and settings.dispersion is not None:
         fields["dispersion"] = column("dispersion")

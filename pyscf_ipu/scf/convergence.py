@@ -6,6 +6,7 @@ program, and in the batch, of those that do not, and zeros change no bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -14,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatSNN, Scalar
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Aids(NamedTuple):
         return jnp.logical_and(self.diis_start == 0, self.level_shift == 0)
 
     def next_matrix(
-        self, cycle: Count, matrix: FloatNN, before: FloatNN, diis: FloatNN, density: FloatNN
-    ) -> FloatNN:
+        self, cycle: Count, matrix: FloatSNN, before: FloatSNN, diis: FloatSNN, density: FloatSNN
+    ) -> FloatSNN:
         """The Fock matrix to diagonalise, in the orthonormal basis.
 
         It is made from the matrices of this cycle, of the cycle before, and of DIIS.  The density
@@ -85,5 +86,38 @@ class Aids(NamedTuple):
         """
         damped = matrix + self.damping * (before - matrix)
         chosen = jnp.where(cycle < self.diis_start, damped, diis)
-        eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
-        return chosen + self.level_shift * (eye - 0.5 * density)
+        return level_shifted(chosen, density, self.level_shift)
+
+
+def level_shifted(matrix: FloatSNN, density: FloatSNN, hartree: Scalar | float) -> FloatSNN:
+    """A Fock matrix with its empty levels raised, in the orthonormal basis."""
+    eye = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+    return matrix + hartree * (eye - 0.5 * density)
+
+
+class Guess(NamedTuple):
+    """Where the SCF of an open shell begins."""
+
+    polarised: FloatA  # spin density over density of the superposed atoms: -1 to 1
+    mixes: Flag  # whether it begins again with frontier orbitals mixed
+
+
+SpinGuess = str | Sequence[float | int]
+"""The guess of an open shell: "atoms", "mixed", or the unpaired electrons of each atom, beta's
+negative."""
+
+
+def guess_of(
+    spins: SpinGuess, numbers: np.ndarray, order: np.ndarray, dtype: type[np.floating]
+) -> Guess:
+    """The guess for atoms of these numbers, in slots that hold them in this order (-1: none)."""
+    polarised = np.zeros(len(order), dtype)
+    if not isinstance(spins, str):
+        share = np.clip(np.asarray(spins, np.float64) / numbers, -1.0, 1.0)
+        polarised[order >= 0] = share[order[order >= 0]]
+    return Guess(cast(Array, polarised), cast(Array, np.bool_(spins == "mixed")))
+
+
+def no_guesses(size: int, n_atoms: int, dtype: type[np.floating]) -> Guess:
+    """Arrays of a batch, to compile with."""
+    return Guess(cast(Array, np.zeros((size, n_atoms), dtype)), cast(Array, np.zeros(size, bool)))

@@ -13,11 +13,22 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import (
+    Count,
+    Counts,
+    Flag,
+    FloatN,
+    FloatNN,
+    FloatSN,
+    FloatSNN,
+    Scalar,
+    by_spin,
+    spin_after_spin,
+)
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.algebra import Algebra
-from pyscf_ipu.scf.convergence import Aids, Convergence
+from pyscf_ipu.scf.convergence import Aids, Convergence, level_shifted
 from pyscf_ipu.scf.diis import Diis, diis_step, latest
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
@@ -39,6 +50,10 @@ in the orthonormal basis, where rounding is not magnified by nearly dependent AO
 A converged one differs by less than 0.03; one that occupies an orbital above an empty one by 2."""
 STALLED_STEP = 5.0
 """Once the commutator has stopped shrinking, a last step may be this many times its floor."""
+SOFT_CYCLES, SOFT_SHIFT = 16, 2.0
+"""In open shells: where F and D commute after so many cycles, and yet the SCF has not ended, the
+energy hardly depends on some rotation, as that of an atom's p shell, and DIIS would go on along it.
+A level shift of so many Hartree keeps the density where it is."""
 SMALL_FIRST_GAP = 0.06
 """A first gap below this many Hartree has several states near it, among which a coarse grid may
 choose another one than the full grid does: so all cycles have the full grid then."""
@@ -55,11 +70,16 @@ class ScfProblem(NamedTuple):
 
     fock: Fock
     basis: Orthonormal  # S and X
-    n_occupied: Count
+    n_occupied: Counts
     cycling: Cycling
     max_cycles: int | Count
     tolerance: Precision
     algebra: Algebra
+
+    @property
+    def open_shell(self) -> bool:
+        """Whether alpha and beta electrons have orbitals of their own."""
+        return jnp.ndim(self.n_occupied) == 1
 
     @property
     def floor(self) -> float:
@@ -74,9 +94,9 @@ class ScfProblem(NamedTuple):
 class Begin(NamedTuple):
     """What the loop of one start begins with."""
 
-    D: FloatNN
-    Dx: FloatNN
-    Cx: FloatNN  # where the eigensolver begins
+    D: FloatSNN
+    Dx: FloatSNN
+    Cx: FloatSNN  # where the eigensolver begins
     history: History | None
     earlier: Count  # cycles of the starts before
     full_grid: Flag  # whether all cycles have the full grid
@@ -87,9 +107,9 @@ class CycleState(NamedTuple):
     """Between two cycles."""
 
     run: ScfRun
-    D: FloatNN  # density matrix of the next cycle, in the AO basis
-    Dx: FloatNN  # the same in the orthonormal basis: converting it costs float32 digits
-    Cx: FloatNN  # orbitals of the last cycle
+    D: FloatSNN  # density matrix of the next cycle, in the AO basis
+    Dx: FloatSNN  # the same in the orthonormal basis: converting it costs float32 digits
+    Cx: FloatSNN  # orbitals of the last cycle
     diis: Diis
     stage: Stage | None
     best: Scalar  # smallest commutator so far that was clearly smaller than the one before
@@ -117,12 +137,12 @@ class Progress(NamedTuple):
 class Orbitals(NamedTuple):
     """What a Fock matrix gives."""
 
-    eps: FloatN
-    Cx: FloatNN
-    C: FloatNN
-    D: FloatNN
-    Dx: FloatNN
-    plain_eps: FloatN
+    eps: FloatSN
+    Cx: FloatSNN
+    C: FloatSNN
+    D: FloatSNN
+    Dx: FloatSNN
+    plain_eps: FloatSN
     """Levels of the same orbitals in the Fock matrix that was not extrapolated."""
 
 
@@ -213,7 +233,7 @@ def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress
 
 
 @jax.named_scope("diis")
-def extrapolate(state: CycleState, built: Evaluated, progress: Progress) -> tuple[Diis, FloatNN]:
+def extrapolate(state: CycleState, built: Evaluated, progress: Progress) -> tuple[Diis, FloatSNN]:
     """Make the Fock matrix to diagonalise from those of this cycle and of earlier ones."""
     cycles, Fx = state.run.cycles, built.matrix
     before = latest(built.diis, cycles, Fx)
@@ -232,30 +252,41 @@ def diagonalise(
     problem: ScfProblem,
     state: CycleState,
     built: Evaluated,
-    ahead: FloatNN,
+    ahead: FloatSNN,
     progress: Progress,
     last: Flag,
 ) -> Orbitals:
     """Solve Fx Cx = Cx eps; C = X Cx, D = 2 C C^T and Dx = 2 Cx Cx^T over the occupied orbitals."""
     basis, products = problem.basis, problem.algebra.products
+    each = partial(by_spin, open_shell=problem.open_shell)
     with jax.named_scope("eigensolver"):
         # Without convergence the last orbitals are neither extrapolated nor shifted.
         ends = (progress.arrived & state.unaided) | progress.holds
         chosen = jnp.where(last & ~ends, built.matrix, ahead)
+        if problem.open_shell:
+            is_soft = state.run.cycles - state.second >= SOFT_CYCLES
+            is_soft &= progress.commutator < progress.limit
+            chosen = jnp.where(is_soft, level_shifted(built.matrix, state.Dx, SOFT_SHIFT), chosen)
         # Far from convergence loose orbitals do; those of a converged density are exact.
         accuracy = jnp.where(state.run.converged | ends, 0.0, LOOSE * progress.commutator)
-        eps, Cx = problem.algebra.eigh(chosen, state.Cx, accuracy)
+
+        def eigh(matrix: FloatNN, start: FloatNN) -> tuple[FloatN, FloatNN]:
+            return problem.algebra.eigh(matrix, start, accuracy)
+
+        eps, Cx = spin_after_spin(eigh, problem.open_shell)(chosen, state.Cx)
     with jax.named_scope("occupation"):
-        lowest = occupied(Cx, problem.n_occupied)
-        C, FxCx, half = products((basis.inverse, Cx), (built.matrix, Cx), (lowest, lowest.T))
-    C = reorthonormalise(C, basis.overlap, products)
+        lowest = each(occupied)(Cx, problem.n_occupied)
+        C, FxCx, half = products((basis.inverse, Cx), (built.matrix, Cx), (lowest, lowest.mT))
+    orthonormalised = partial(reorthonormalise, overlap=basis.overlap, products=products)
+    C = each(orthonormalised)(C)
+    plain_eps = jnp.sum(Cx * FxCx, axis=-2)
     return Orbitals(
-        eps=eps,
+        eps=jnp.where(is_soft, plain_eps, eps) if problem.open_shell else eps,
         Cx=Cx,
         C=C,
-        D=density_of(C, problem.n_occupied),
+        D=each(density_of)(C, problem.n_occupied),
         Dx=2.0 * half,
-        plain_eps=jnp.sum(Cx * FxCx, axis=0),
+        plain_eps=plain_eps,
     )
 
 
@@ -269,11 +300,13 @@ def judge(
     difference of the levels to those of the plain matrix, have to be below its threshold, too.
     """
     before, n_occupied = state.run, problem.n_occupied
+    each = partial(by_spin, open_shell=problem.open_shell)
     density_error = jnp.max(jnp.abs(orbitals.Dx - state.Dx))
-    step = jnp.maximum(density_error, level_error(orbitals.plain_eps, orbitals.eps, n_occupied))
+    of_levels = each(level_error, reduce=jnp.max)(orbitals.plain_eps, orbitals.eps, n_occupied)
+    step = jnp.maximum(density_error, of_levels)
     settled = step < jnp.where(progress.stalled < STALLED, 1.0, STALLED_STEP) * progress.limit
     # An extrapolated matrix may agree with a density whose own matrix does not.
-    lowest = are_lowest(orbitals.plain_eps, n_occupied)
+    lowest = each(are_lowest, reduce=jnp.all)(orbitals.plain_eps, n_occupied)
     density_error = jnp.where(lowest, density_error, jnp.maximum(density_error, 2.0))
     aufbau = density_error < AUFBAU_ERROR
     ends = progress.arrived & state.unaided & (settled | ~aufbau)
@@ -282,7 +315,7 @@ def judge(
     small_gap = jnp.zeros((), bool)
     if built.stage is not None:
         first = (before.cycles == 0) & ~built.full_grid
-        small_gap = first & (frontier_gap(orbitals.eps, n_occupied) < SMALL_FIRST_GAP)
+        small_gap = first & (smallest_gap(problem, orbitals.eps) < SMALL_FIRST_GAP)
     return Verdict(
         density_error=density_error,
         converged=stationary & aufbau,
@@ -293,15 +326,21 @@ def judge(
 
 
 def with_cycle(
-    problem: ScfProblem, begin: Begin, state: CycleState, progress: Progress, eps: FloatN
+    problem: ScfProblem, begin: Begin, state: CycleState, progress: Progress, eps: FloatSN
 ) -> History | None:
     """The record of all cycles with this one, if one is kept."""
     history, cycles = state.run.history, state.run.cycles
     if history is None:
         return None
-    gap = frontier_gap(eps, problem.n_occupied)
+    gap = smallest_gap(problem, eps)
     place, commutator = begin.earlier + cycles, progress.commutator
     return history.with_cycle(place, progress.energy, commutator, gap=gap)
+
+
+def smallest_gap(problem: ScfProblem, eps: FloatSN) -> Scalar:
+    """The frontier gap in Hartree, the smaller one of both spins."""
+    gap = by_spin(frontier_gap, problem.open_shell, reduce=jnp.min)
+    return gap(eps, problem.n_occupied)
 
 
 @jax.named_scope("convergence")

@@ -5,7 +5,7 @@ from functools import partial
 import jax.numpy as jnp
 from jax import lax
 
-from pyscf_ipu.numerics.arrays import Flag, FloatNN
+from pyscf_ipu.numerics.arrays import Flag, FloatSNN
 from pyscf_ipu.scf.convergence import Aids
 from pyscf_ipu.scf.cycle import Begin, CycleState, ScfProblem, cycle
 from pyscf_ipu.scf.diis import diis_start
@@ -15,7 +15,7 @@ from pyscf_ipu.scf.staged import empty_run, first_stage
 DIIS_DEPTH = 8
 
 
-def iterate(problem: ScfProblem, begin: Begin, aids: Aids) -> tuple[ScfRun, FloatNN]:
+def iterate(problem: ScfProblem, begin: Begin, aids: Aids) -> tuple[ScfRun, FloatSNN]:
     """The run of one start, and its last orbitals in the orthonormal basis.
 
     If the loop ends in an excited state, or is lost, it starts once more from the same guess, with
@@ -44,8 +44,8 @@ def iterate(problem: ScfProblem, begin: Begin, aids: Aids) -> tuple[ScfRun, Floa
 
 def _first(problem: ScfProblem, begin: Begin, aids: Aids) -> CycleState:
     """The state before the first cycle of a start."""
-    n, dtype = begin.D.shape[0], begin.D.dtype
-    diis = diis_start(DIIS_DEPTH, n, dtype)
+    n, dtype = begin.D.shape[-1], begin.D.dtype
+    diis = diis_start(DIIS_DEPTH, n, dtype, spins=2 if begin.D.ndim == 3 else 0)
     return CycleState(
         run=empty_run(problem.fock, begin.D)._replace(history=begin.history),
         D=begin.D,

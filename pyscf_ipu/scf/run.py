@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import PyTree
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatSN, FloatSNN, Scalar
 from pyscf_ipu.numerics.two_words import Pair, difference
 
 LOWER_HARTREE = 1e-5
@@ -22,7 +22,7 @@ class EnergySum(Protocol):
     def total(self) -> Pair: ...
 
 
-Fock = Callable[[FloatNN], tuple[FloatNN, EnergySum]]
+Fock = Callable[[FloatSNN], tuple[FloatSNN, EnergySum]]
 
 
 class Cycling(NamedTuple):
@@ -72,11 +72,11 @@ def no_history(n: int, dtype: DTypeLike) -> History:
 class ScfRun(NamedTuple):
     """How the loop ended."""
 
-    density: FloatNN  # in the AO basis; that of the orbitals, if it has converged
-    evaluated: FloatNN  # the one that the last Fock matrix was made of
+    density: FloatSNN  # in the AO basis; that of the orbitals, if it has converged
+    evaluated: FloatSNN  # the one that the last Fock matrix was made of
     terms: PyTree  # the energy's parts at that density, as `fock` gives them
-    orbitals: FloatNN  # columns in the AO basis
-    energy: FloatN  # theirs
+    orbitals: FloatSNN  # columns in the AO basis
+    energy: FloatSN  # theirs
     converged: Flag
     cycles: Count
     commutator: Scalar  # largest element of [F, D] in the orthonormal basis, Hartree
@@ -88,7 +88,7 @@ class ScfRun(NamedTuple):
     """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
     history: History | None = None
     """Every cycle, if it was asked for."""
-    lacking: FloatNN | None = None
+    lacking: FloatSNN | None = None
     """Full minus coarse of the part of the Fock matrix that can be had on a coarse grid, in the AO
     basis, where a matrix nearby may be made use of (`scf.staged`)."""
 

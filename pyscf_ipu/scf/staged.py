@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatSNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import Products
 from pyscf_ipu.numerics.two_words import Pair, add
@@ -27,19 +27,22 @@ from pyscf_ipu.scf.diis import Diis, renewed
 from pyscf_ipu.scf.orbitals import Orthonormal, commutator_of, similar
 from pyscf_ipu.scf.run import ENERGY_WINDOW, EnergySum, Fock, ScfRun
 
-Part = Callable[[FloatNN], tuple[Pair, FloatNN]]
+Part = Callable[[FloatSNN], tuple[Pair, FloatSNN]]
 """Density -> energy in Hartree, and its derivative by the density."""
 
 
 class Nearby(NamedTuple):
     """A matrix at a density nearby, of which the part between empty orbitals may be taken."""
 
-    matrix: FloatNN
+    matrix: FloatSNN
     used: Flag  # False: compute the whole matrix
 
 
-FullPart = Callable[[FloatNN, Nearby | None], tuple[Pair, FloatNN]]
+FullPart = Callable[[FloatSNN, Nearby | None], tuple[Pair, FloatSNN]]
 """A part on the full grid; with a matrix nearby only what touches occupied orbitals, if it can."""
+
+RestPart = Callable[[FloatSNN, Flag | None], tuple[FloatSNN, EnergySum]]
+"""The other parts of a Fock matrix, with whether rough ones will do."""
 
 FIRST_GOAL = 0.1
 """Commutator in Hartree at which the full grid is used for the first time: the coarse matrix alone
@@ -48,6 +51,9 @@ NEXT_GOAL = 0.02
 """The full grid is used again when the commutator is this part of what it was there."""
 MARGIN = 0.4
 """Part of the SCF's threshold that is small enough in any case."""
+ROUGH = 2e-4
+"""Exchange is rough until the full grid was used at a commutator below this over NEXT_GOAL: there
+its noise is far below that."""
 MOST_COARSE = 6  # coarse cycles in a row
 COARSE_ERROR = 0.1
 """Where a coarse commutator is off by more than this, times the last one on the full grid, every
@@ -58,7 +64,7 @@ cycle from then on has the full grid."""
 class Staged:
     """A Fock matrix, of which one part can be had on a coarse grid."""
 
-    rest: Fock
+    rest: RestPart
     """The other parts."""
     full: FullPart
     coarse: Part
@@ -67,10 +73,12 @@ class Staged:
     """Parts of the energy, with that of this part."""
     in_part: bool = False
     """Whether `full` makes use of a matrix nearby."""
+    has_rough: bool = False
+    """Whether rough other parts cost less."""
 
-    def __call__(self, density: FloatNN) -> tuple[FloatNN, EnergySum]:
+    def __call__(self, density: FloatSNN) -> tuple[FloatSNN, EnergySum]:
         """The Fock matrix on the full grid."""
-        matrix, terms = self.rest(density)
+        matrix, terms = self.rest(density, None)
         energy, part = self.full(density, None)
         return matrix + part, self.joined(terms, energy)
 
@@ -79,9 +87,9 @@ class Stage(NamedTuple):
     """What the cycles so far say of the difference between the grids."""
 
     energy: Pair
-    matrix: FloatNN
+    matrix: FloatSNN
     """Full minus coarse, in the AO basis."""
-    densities: Float[Array, "m N N"]
+    densities: Float[Array, "m *spin N N"]
     """Of the Fock matrices that DIIS holds, in the orthonormal basis."""
     coarse: Bool[Array, " m"]
     """Which of them have a coarse part."""
@@ -95,25 +103,25 @@ class Stage(NamedTuple):
 class Evaluated(NamedTuple):
     """A Fock matrix at one density, in the orthonormal basis."""
 
-    matrix: FloatNN
-    error: FloatNN  # its commutator with the density
+    matrix: FloatSNN
+    error: FloatSNN  # its commutator with the density
     terms: EnergySum
     coarse_commutator: Scalar  # largest element of the commutator before the full grid was used
-    full_grid: Flag  # whether it is the matrix of the full grid
+    full_grid: Flag  # whether it is the matrix of the full grid, and nothing is rough
     diis: Diis
     stage: Stage | None
 
 
-def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
+def empty_run(fock: Fock, guess: FloatSNN) -> ScfRun:
     """A run that has not begun."""
-    n, dtype = guess.shape[0], guess.dtype
+    dtype = guess.dtype
     shapes = jax.eval_shape(lambda density: fock(density)[1], guess)
     return ScfRun(
         density=guess,
         evaluated=guess,
         terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
-        orbitals=jnp.zeros((n, n), dtype),
-        energy=jnp.zeros(n, dtype),
+        orbitals=jnp.zeros_like(guess),
+        energy=jnp.zeros(guess.shape[:-1], dtype),
         converged=jnp.zeros((), bool),
         cycles=jnp.zeros((), jnp.int32),
         commutator=jnp.full((), jnp.inf, dtype),
@@ -123,7 +131,7 @@ def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
     )
 
 
-def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
+def first_stage(fock: Fock, guess: FloatSNN, diis: Diis) -> Stage | None:
     """Nothing is known yet; None if the Fock matrix has one grid."""
     if not isinstance(fock, Staged):
         return None
@@ -147,8 +155,8 @@ class Evaluation(NamedTuple):
 
     basis: Orthonormal
     products: Products
-    D: FloatNN  # in the AO basis
-    Dx: FloatNN  # in the orthonormal one
+    D: FloatSNN  # in the AO basis
+    Dx: FloatSNN  # in the orthonormal one
     cycle: Count  # number of earlier cycles
     diis: Diis  # their Fock matrices
     stage: Stage | None
@@ -178,7 +186,8 @@ def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
     """The coarse matrix with its correction, or that of the full grid."""
     basis, products, D, Dx, cycle, diis, stage, full_grid, tolerance = at
     assert stage is not None
-    rest, terms = fock.rest(D)
+    in_float32 = fock.has_rough & (stage.goal > ROUGH) & ~(full_grid | stage.always)
+    rest, terms = fock.rest(D, in_float32)
     with jax.named_scope("coarse"):
         energy, coarse = fock.coarse(D)
     Fx = basis.matrix(rest + (coarse + stage.matrix), products)
@@ -207,7 +216,7 @@ def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
             always=stage.always | (commutator - coarse_commutator > COARSE_ERROR * stage.last),
             whole=jnp.where(in_part, stage.whole, ~early),
         )
-        change = jnp.where(stage.coarse[:, None, None], change, 0.0)
+        change = jnp.where(stage.coarse.reshape(-1, *[1] * change.ndim), change, 0.0)
         return Fx, error, exact, renewed(diis, change, stage.densities), now
 
     def corrected() -> tuple:
@@ -225,7 +234,7 @@ def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
         error=error,
         terms=fock.joined(terms, energy),
         coarse_commutator=coarse_commutator,
-        full_grid=on_full & (after.whole | ~in_part),
+        full_grid=on_full & (after.whole | ~in_part) & ~in_float32,
         diis=diis,
         stage=after,
     )

@@ -27,7 +27,7 @@ class LevelKeywords(TypedDict, total=False):
     nlc_grid: int | Sequence[int] | None
 
 
-OPEN_SHELL = "only closed shells are computed; pyscf.dft.UKS computes open ones"
+OPEN_SHELL = "pi.uks computes open shells: Molecule(..., multiplicity=2) and pi.uks(molecule)"
 _GRID = "give grid_level=, 0 to 9"
 _CYCLES = "give max_cycles="
 _THRESHOLD = "the thresholds belong to the precision: precision='float64' has the tightest"

@@ -273,13 +273,16 @@ class Settings:
         """The level that programs compute: that of "b3lyp-d3bj" is that of "b3lyp"."""
         return replace(self, xc=without_suffix(self.xc))
 
-    def pyscf_mole(self, numbers: np.ndarray, positions: np.ndarray, charge: int = 0) -> Mole:
+    def pyscf_mole(
+        self, numbers: np.ndarray, positions: np.ndarray, charge: int = 0, unpaired: int = 0
+    ) -> Mole:
         """PySCF's molecule with basis and core potentials of this level, for `pyscf_method`.
 
         Args:
             numbers: atomic numbers [A].
             positions: [A, 3] in Bohr.
             charge: total charge in e.
+            unpaired: electrons, 2S.
         """
         from pyscf import gto
 
@@ -290,6 +293,7 @@ class Settings:
             atom=list(zip(numbers.tolist(), positions.tolist(), strict=True)),
             unit="Bohr",
             charge=charge,
+            spin=unpaired,
             basis=pyscf_basis(self.basis, numbers),
             ecp=pyscf_ecp(self.basis, numbers),
             cart=pyscf_cart(self.cart),
@@ -349,11 +353,13 @@ class Settings:
             has_float64: whether the machine has.
             heavy: whether the molecule may have core potentials, beside which float32 loses 1 meV.
         """
-        from pyscf_ipu.elements.basis_sets import reaches_far
+        from pyscf_ipu.elements.basis_sets import FAR, RATHER_FAR, reaches_far
         from pyscf_ipu.numerics.precision import PRECISIONS, for_accuracy, widened
 
         precision = PRECISIONS[self.precision]
-        if has_float64 and (heavy or reaches_far(self.basis)):
+        # Where S has small eigenvalues, mixed would end with an SCF in float64.
+        below = RATHER_FAR if precision.refines else FAR
+        if has_float64 and (heavy or reaches_far(self.basis, below)):
             precision = widened(precision)
         return replace(for_accuracy(precision, self.accuracy), fits=self.jk != "exact")
 

@@ -13,9 +13,17 @@ from jaxtyping import Float, Int
 from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.gaussian_grid import standard_axes
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.numerics.arrays import Count
+from pyscf_ipu.numerics.arrays import Counts
 from pyscf_ipu.numerics.two_words import Pair, split
-from pyscf_ipu.scf.convergence import PLAIN, Aids, Convergence
+from pyscf_ipu.scf.convergence import (
+    PLAIN,
+    Aids,
+    Convergence,
+    Guess,
+    SpinGuess,
+    guess_of,
+    no_guesses,
+)
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.core import core_matrix, has_core
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class, slot_places
@@ -26,16 +34,21 @@ class Conformer(NamedTuple):
 
     element: Int[Array, " A"]  # row in the table of the slot's class
     positions: Pair  # [A, 3] Bohr
-    n_occupied: Count  # doubly occupied orbitals
+    n_occupied: Counts  # doubly occupied orbitals; of an open shell [2], alpha and beta electrons
     aids: Aids
     axes: Pair | None = None  # [3, 3] of the grids' spheres; None for x, y and z
     core: Pair | None = None  # [P] Hartree, over AO pairs of slots; None without core potentials
+    guess: Guess | None = None  # of open shells
 
 
 def conformer(
-    mol: Molecule, shape: Shape, settings: Settings, convergence: Convergence = PLAIN
+    mol: Molecule,
+    shape: Shape,
+    settings: Settings,
+    convergence: Convergence = PLAIN,
+    spins: SpinGuess | None = None,
 ) -> Conformer:
-    """Place a molecule's atoms in the slots of its shape (NumPy arrays)."""
+    """Place a molecule's atoms in the slots of its shape (NumPy arrays); `spins`: an open shell."""
     dtype = settings.numerics.scf_dtype
     order = slot_order(mol, shape, settings)
     taken = order >= 0
@@ -50,19 +63,18 @@ def conformer(
     element = np.concatenate(rows).astype(np.int32)
     # Coordinates near the origin keep the low words small; the energy does not depend on it.
     positions = np.where(taken[:, None], mol.positions[order] - _centroid(mol), 0.0)
-    occupied = np.int32(mol.n_occupied(settings.basis))
-    aids = convergence.aids(dtype)
-    axes = None
-    if settings.grid.turns:
-        axes = split(standard_axes(numbers[taken], positions[taken]), dtype)
+    counts = np.array(mol.n_occupied(settings.basis), np.int32)
+    occupied = counts[0] if spins is None else counts
+    axes = standard_axes(numbers[taken], positions[taken]) if settings.grid.turns else None
     core = _packed_core(mol, shape, settings) if has_core(shape, settings) else None
     return Conformer(
         cast(Array, element),
         split(positions, dtype),
         cast(Array, occupied),
-        aids=aids,
-        axes=axes,
+        aids=convergence.aids(dtype),
+        axes=None if axes is None else split(axes, dtype),
         core=None if core is None else split(core, dtype),
+        guess=None if spins is None else guess_of(spins, mol.numbers, order, dtype=dtype),
     )
 
 
@@ -72,22 +84,25 @@ def batch(
     settings: Settings,
     size: int,
     convergence: Convergence = PLAIN,
+    spins: Sequence[SpinGuess | None] | None = None,
 ) -> Conformer:
     """Conformers with a leading axis of `size`; places beyond the list repeat the first one."""
-    rows = [conformer(mol, shape, settings, convergence=convergence) for mol in mols]
+    each = zip(mols, spins or [None] * len(mols), strict=True)
+    rows = [
+        conformer(mol, shape, settings, convergence=convergence, spins=one) for mol, one in each
+    ]
     rows += [rows[0]] * (size - len(rows))
     return jax.tree.map(lambda *x: np.stack(x), *rows)
 
 
-def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
+def empty_batch(shape: Shape, settings: Settings, size: int, open_shell: bool = False) -> Conformer:
     """Arrays of the right shapes and dtypes, to compile with."""
     a, dtype = shape.n_atoms, settings.numerics.scf_dtype
     words = cast(Array, np.zeros((size, a, 3), dtype))
-    element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
+    element = np.zeros((size, a), np.int32)
+    occupied = np.zeros((size, 2) if open_shell else size, np.int32)
     aids = jax.tree.map(lambda x: np.full(size, x), PLAIN.aids(dtype))
-    axes = None
-    if settings.grid.turns:
-        axes = split(np.zeros((size, 3, 3)), dtype)
+    axes = split(np.zeros((size, 3, 3)), dtype) if settings.grid.turns else None
     core = split(np.zeros((size, shape.n_pairs)), dtype) if has_core(shape, settings) else None
     return Conformer(
         cast(Array, element),
@@ -96,6 +111,7 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
         aids=aids,
         axes=axes,
         core=core,
+        guess=no_guesses(size, a, dtype) if open_shell else None,
     )
 
 

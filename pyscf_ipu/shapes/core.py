@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from pyscf import gto, lib
 
-from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.elements.basis_sets import core_electrons, pyscf_ecp
+from pyscf_ipu.elements.basis_sets import core_electrons
 from pyscf_ipu.elements.mixed import functions_of
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import Precision
@@ -66,15 +65,7 @@ def core_forces(
     return forces
 
 
-def refuse_cores(mol: Molecule, settings: Settings, why: str) -> None:
-    """Raise UsageError for a molecule with core potentials; `why` ends its sentence."""
-    if pyscf_ecp(settings.basis, mol.numbers):
-        raise UsageError(
-            f"basis={settings.basis!r} has core potentials for elements of {mol!r}, which {why}"
-        )
-
-
 def _mole(mol: Molecule, settings: Settings) -> tuple[gto.Mole, np.ndarray]:
     """PySCF's molecule, and the level's AOs in terms of its own."""
-    mole = settings.pyscf_mole(mol.numbers, mol.positions, mol.charge)
+    mole = settings.pyscf_mole(mol.numbers, mol.positions, mol.charge, unpaired=mol.unpaired)
     return mole, functions_of(mole, settings.cart)

@@ -17,24 +17,19 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import MoleculeResult, invalid
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.solver.platform import MEMORY_SHARE
-from pyscf_ipu.solver.solver import Solver
+from pyscf_ipu.solver.solver import Solver, Wanted
 
 PATIENCE_SECONDS = 3.0
 """After this long a terminal or a notebook shows how far a list is."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What else a result has besides energies; see `pyscf_ipu.rks`."""
-
-    orbitals: bool = False
-    forces: bool = False
-    stability: bool = False
+_Kind = tuple[Shape, bool]
+"""The shape of molecules, and whether they are open shells: what one program computes."""
 
 
 @dataclass(frozen=True)
 class _Batch:
-    shape: Shape
+    kind: _Kind
     places: list[int]  # in the list of molecules
 
 
@@ -82,21 +77,23 @@ def results(
         InvalidMolecule: a molecule cannot be computed, and `strict` is set.
         UsageError: workers is not a whole number from 1 on.
     """
-    groups, by_place = _by_shape(mols, solver, strict)
+    groups, by_place = _by_kind(mols, solver, wanted, strict=strict)
     threads = _threads(workers, groups, solver)
     batches = _batches(groups, solver, threads)
 
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
 
     def compute(batch: _Batch) -> _Done:
-        members = [mols[i] for i in batch.places]
+        members, (shape, is_open) = [mols[i] for i in batch.places], batch.kind
+        guesses = tuple(wanted.guess(i) for i in batch.places) if is_open else None
         try:
             with jax.default_device(device):  # a setting of the caller's thread alone
-                return batch, solver.run(batch.shape, members, **vars(wanted))
+                asked = replace(wanted, guesses=guesses)
+                return batch, solver.compute(shape, members, asked)
         except TooLarge as error:  # seen when the program was made
             if strict:
                 raise
-            return batch, [_refused(error, mol, solver) for mol in members]
+            return batch, [_refused(error, mol, solver, is_open=is_open) for mol in members]
 
     if len(batches) == 1:
         done = compute(batches[0])
@@ -113,53 +110,57 @@ def results(
     return [by_place[i] for i in range(len(mols))]
 
 
-def _by_shape(
-    mols: Sequence[Molecule], solver: Solver, strict: bool
-) -> tuple[dict[Shape, list[int]], dict[int, MoleculeResult]]:
-    """Places of the molecules by shape, and results of those that cannot be computed."""
+def _by_kind(
+    mols: Sequence[Molecule], solver: Solver, wanted: Wanted, strict: bool
+) -> tuple[dict[_Kind, list[int]], dict[int, MoleculeResult]]:
+    """Places of the molecules by kind, and results of those that cannot be computed."""
     refused: dict[int, MoleculeResult] = {}
-    groups: dict[Shape, list[int]] = {}
+    groups: dict[_Kind, list[int]] = {}
     for i, mol in enumerate(mols):
+        is_open = wanted.guess(i) is not None
         try:
-            mol.check(solver.settings.precision)
-            groups.setdefault(solver.shape(mol), []).append(i)
+            mol.check(solver.settings.precision, open_shell=is_open)
+            groups.setdefault((solver.shape(mol), is_open), []).append(i)
         except InvalidMolecule as error:
             if strict:
                 raise type(error)(
                     f"molecule {i}: {error}" if len(mols) > 1 else str(error)
                 ) from error
-            refused[i] = _refused(error, mol, solver)
+            refused[i] = _refused(error, mol, solver, is_open=is_open)
     return groups, refused
 
 
-def _refused(error: InvalidMolecule, mol: Molecule, solver: Solver) -> MoleculeResult:
+def _refused(
+    error: InvalidMolecule, mol: Molecule, solver: Solver, is_open: bool
+) -> MoleculeResult:
     """The result of a molecule that cannot be computed."""
-    return replace(invalid(str(error), mol.n_atoms), molecule=mol, settings=solver.settings)
+    nothing = invalid(str(error), mol.n_atoms, open_shell=is_open)
+    return replace(nothing, molecule=mol, settings=solver.settings)
 
 
-def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:
+def _threads(workers: int | None, kinds: Iterable[_Kind], solver: Solver) -> int:
     """How many batches are computed at a time: as many as were asked for and memory holds."""
     if workers is not None and (type(workers) is not int or workers < 1):
         raise UsageError(f"workers={workers!r}: give a whole number from 1 on, or None")
     here = solver.platform
-    largest = max((solver.memory_bytes(shape) for shape in shapes), default=1)
+    largest = max((solver.memory_bytes(one, open_shell=two) for one, two in kinds), default=1)
     room = int(MEMORY_SHARE * here.room() / largest)
     return max(1, min(here.threads() if workers is None else workers, room))
 
 
-def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> list[_Batch]:
+def _batches(groups: dict[_Kind, list[int]], solver: Solver, threads: int) -> list[_Batch]:
     """Batches of each shape, small enough that every thread gets some, if padding is free.
 
     Each shape's first batch, which waits for the compiler, comes before all others, large shapes
     first: their programs take longest.
     """
     batches: list[tuple[int, int, _Batch]] = []
-    for shape, places in groups.items():
+    for (shape, is_open), places in groups.items():
         size = solver.batch_size(shape)
         if solver.platform.padding_is_free:
             size = min(size, -(-len(places) // threads))
         for start in range(0, len(places), size):
-            batch = _Batch(shape, places[start : start + size])
+            batch = _Batch((shape, is_open), places[start : start + size])
             batches.append((start > 0, -shape.n_ao, batch))
     return [batch for *_, batch in sorted(batches, key=lambda entry: entry[:2])]
 

@@ -103,6 +103,14 @@ def _repulsion(shape: Shape, settings: Settings, word: int) -> _Held:
     return _Held(word * part * shape.n_pairs**2 + matrices)
 
 
+def spin_bytes(shape: Shape, settings: Settings) -> int:
+    """What a second spin adds on a CPU: matrices, and exchange apart from Coulomb repulsion."""
+    word = np.dtype(numerics_of(shape, settings).result_dtype).itemsize
+    xc = functional(settings.xc)
+    has_exchange = settings.form(shape.n_ao) != "ri" and (xc.exact_exchange, xc.omega) != (0, 0)
+    return word * (MATRICES * shape.n_ao**2 + has_exchange * shape.n_pairs**2 // 2)
+
+
 def _fit(shape: Shape, settings: Settings, word: int) -> _Held:
     """B over AO pairs of each interaction, and (P|ab) of one in float64 while its B is made.
 

@@ -48,7 +48,8 @@ class Platform:
     level: Callable[[Settings], Settings] = lambda settings: settings
     """The level as it computes it; raises UsageError for one that it cannot."""
     only_energies: str = ""
-    """Why it neither makes forces nor follows instabilities; empty if it does."""
+    """Why it neither makes forces nor follows instabilities, and computes closed shells alone;
+    empty if it does."""
     has_float64: bool = True
     """Whether its machine has; see `Settings.numerics_of`."""
     has_prices: bool = False
@@ -80,10 +81,10 @@ class Platform:
         """For how many molecules the program is made that computes `count` of them."""
         return next((n for n in self.fewer if count <= n < batch_size), batch_size)
 
-    def check(self, forces: bool, stability: bool) -> None:
+    def check(self, forces: bool, stability: bool, open_shell: bool = False) -> None:
         """Raise UsageError if it does not compute this."""
-        if self.only_energies and (forces or stability):
-            what = "forces" if forces else "stability"
+        if self.only_energies and (forces or stability or open_shell):
+            what = "forces" if forces else "stability" if stability else "open shells"
             raise UsageError(f"{what}: {self.only_energies}")
 
 

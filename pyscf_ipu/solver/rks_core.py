@@ -11,7 +11,7 @@ from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.fitting.operators import Operators
 from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
-from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
+from pyscf_ipu.kohn_sham.program import Solution, kohn_sham
 from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings, usable
@@ -68,7 +68,7 @@ def rks_core(
     def core(
         table: tuple[tables.ClassTable, ...], conformer: shapes_conformer.Conformer
     ) -> Solution:
-        return restricted_kohn_sham(shape, settings, table, mol=conformer, machine=how)
+        return kohn_sham(shape, settings, table, mol=conformer, machine=how)
 
     return core, (
         tables.shape_tables(shape, settings),
@@ -94,6 +94,6 @@ def _with_fit(
         fit: Operators,
     ) -> Solution:
         how = with_fit(machine, fit, guess_density)
-        return restricted_kohn_sham(shape, exact, table, mol=conformer, machine=how)
+        return kohn_sham(shape, exact, table, mol=conformer, machine=how)
 
     return core, (tables.shape_tables(shape, exact), conformer, fit)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 
 import jax
@@ -18,13 +20,15 @@ from pyscf_ipu.base.host.memory_limit import return_memory
 from pyscf_ipu.base.host.modes import plain_jax
 from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.elements.gaussian_grid import valence_radius
-from pyscf_ipu.gradient import State, empty_states, gradients
+from pyscf_ipu.gradient import gradients
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
-from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
+from pyscf_ipu.kohn_sham.batch import empty_states
+from pyscf_ipu.kohn_sham.program import Program, State, energies, lowest_energies
+from pyscf_ipu.kohn_sham.spin_stability import spin_stabilities
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.results.result import MoleculeResult, from_solution
-from pyscf_ipu.scf.convergence import PLAIN, Convergence
+from pyscf_ipu.scf.convergence import PLAIN, Convergence, SpinGuess
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
@@ -32,6 +36,7 @@ from pyscf_ipu.shapes.auxiliary import check_auxiliary
 from pyscf_ipu.shapes.core import has_core, numerics_of
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import kept
+from pyscf_ipu.solver.memory import spin_bytes
 from pyscf_ipu.solver.platform import MEMORY_SHARE, Platform, platform
 from pyscf_ipu.xc.dispersion.correction import check_coefficients
 
@@ -46,6 +51,40 @@ class CompileEvent:
     shape: Shape
     seconds: float
     cached: bool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What else results have besides energies; see `pyscf_ipu.rks`."""
+
+    orbitals: bool = False
+    forces: bool = False
+    stability: bool = False
+    guesses: tuple[SpinGuess | None, ...] | None = None
+    """One for each molecule that is an open shell, None for closed ones; None if all are closed."""
+    stable_unrestricted: bool = False
+    """Of closed shells."""
+
+    def guess(self, place: int) -> SpinGuess | None:
+        """The guess of a molecule of the list."""
+        return None if self.guesses is None else self.guesses[place]
+
+
+SPIN_STABILITY = "spin stabilities"
+"""Name of its programs."""
+
+
+def _energies_of(open_shell: bool, stability: bool) -> str:
+    return "lowest " * stability + "energies" + " of open shells" * open_shell
+
+
+def _gradients_of(open_shell: bool) -> str:
+    return "gradients" + " of open shells" * open_shell
+
+
+def usual_guess(mol: Molecule) -> SpinGuess | None:
+    """The guess of an open shell for which nobody has given one; None for a closed shell."""
+    return "atoms" if mol.multiplicity > 1 else None
 
 
 class Solver:
@@ -75,8 +114,7 @@ class Solver:
         level = self.settings.without_dispersion()
         self._computed = level if machine is None else machine.level(level)  # as programs have it
         self._programs: Programs = {}
-        self._lowest: Programs = {}
-        self._gradients: Programs = {}
+        self._others: defaultdict[str, Programs] = defaultdict(dict)  # by what they compute
         self._tables: dict[Shape, tuple] = {}
         self._batch_sizes: dict[Shape, int] = {}
         self._refused: dict[Shape, str] = {}
@@ -124,11 +162,12 @@ class Solver:
             TooLarge: (an InvalidMolecule) this machine has too little memory, or float32 too few
                 places for the integrals.
         """
-        room, pairs = self.n_ao(mol.numbers), mol.n_occupied(self.settings.basis)
-        if not 0 < pairs <= room:
+        room, (alpha, beta) = self.n_ao(mol.numbers), mol.n_occupied(self.settings.basis)
+        if not (0 < alpha <= room and beta >= 0):
             raise InvalidMolecule(
-                f"charge {mol.charge} gives {2 * pairs} electrons, and the {room} functions "
-                f"of {self.settings.basis} hold 2 to {2 * room}: check the charge"
+                f"charge {mol.charge} gives {alpha + beta} electrons, and the {room} functions "
+                f"of {self.settings.basis} hold 1 to {2 * room}, at most {room} of a spin: check "
+                "charge and multiplicity"
             )
         level = self.settings
         shape = shape_of(mol.numbers, level.basis, level.cart, grid=level.grid, coarse=coarse)
@@ -141,7 +180,8 @@ class Solver:
                 f"too large: {shape.n_ao} AOs, and exact integrals in {level.precision} take at "
                 f"most {MOST_AOS}: use jk='ri', or precision='float64'"
             )
-        needed, there = self.memory_bytes(shape), self.platform.room()
+        needed = self.memory_bytes(shape, open_shell=mol.multiplicity > 1)
+        there = self.platform.room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(
                 f"too large: {shape.n_ao} AOs need about {needed / 2**30:.2g} GiB, and of this "
@@ -165,10 +205,11 @@ class Solver:
             check_auxiliary(elements, level)
         return count
 
-    def memory_bytes(self, shape: Shape, forces: bool = False) -> int:
+    def memory_bytes(self, shape: Shape, forces: bool = False, open_shell: bool = False) -> int:
         """Estimated peak memory of a process that makes the programs and a call of a full batch."""
         size = self.batch_size(shape)
-        return self.platform.call_bytes(shape, self.settings, size, forces=forces)
+        needed = self.platform.call_bytes(shape, self.settings, size, forces=forces)
+        return needed + open_shell * spin_bytes(shape, self.settings)
 
     def batch_size(self, shape: Shape) -> int:
         """Conformers per call at most; fixed for a shape.
@@ -181,7 +222,11 @@ class Solver:
         return self._batch_sizes[shape]
 
     def compile(
-        self, shape: Shape, stability: bool = False, count: int | None = None
+        self,
+        shape: Shape,
+        stability: bool = False,
+        count: int | None = None,
+        open_shell: bool = False,
     ) -> CompileEvent | None:
         """Make the program of a shape ready; None if it is already.
 
@@ -190,6 +235,7 @@ class Solver:
             stability: the program that follows instabilities, which is another one.
             count: number of molecules of the call; default: a full batch.  One program serves all
                 calls on a CPU.
+            open_shell: the program of two spins, which is another one.
 
         Raises:
             UsageError: `stability` goes with `fixed_cycles`.
@@ -200,33 +246,43 @@ class Solver:
                 "makes several of as many cycles as they need: leave one"
             )
         here = self.platform
-        here.check(forces=False, stability=stability)
-        if stability:
-            programs, name, make = self._lowest, "lowest energies", lowest_energies
-        else:
-            programs, name, make = self._programs, "energies", energies
+        here.check(forces=False, stability=stability, open_shell=open_shell)
+        make = self._planned(lowest_energies if stability else energies)
+        size, name = self._call_size(shape, count), _energies_of(open_shell, stability)
+        empty = partial(conformer.empty_batch, open_shell=open_shell)
+        return self._compile(shape, size, name, make=make, empty=empty)
+
+    def compile_spin_stability(self, shape: Shape, count: int | None = None) -> CompileEvent | None:
+        """Make the program that says whether closed shells are stable with unequal spins ready."""
+        self.platform.check(forces=False, stability=True)
+        size, make = self._call_size(shape, count), self._planned(spin_stabilities)
+        return self._compile(shape, size, SPIN_STABILITY, make=make, empty=empty_states)
+
+    def _planned(self, make: Callable[..., Program]) -> Callable[[Shape, Settings], Program]:
+        """The machine plans a shape only when its program is traced."""
+        here = self.platform
 
         def program(shape: Shape, settings: Settings) -> Program:
-            """The machine plans a shape only when its program is traced."""
             return lambda *data: make(shape, settings, machine=here.machine(shape))(*data)
 
-        size = self._call_size(shape, count)
-        return self._compile(
-            shape, size, programs, name=name, make=program, empty=conformer.empty_batch
-        )
+        return program
 
-    def compile_gradient(self, shape: Shape, count: int | None = None) -> CompileEvent | None:
+    def compile_gradient(
+        self, shape: Shape, count: int | None = None, open_shell: bool = False
+    ) -> CompileEvent | None:
         """Make the program that forces need besides ready; None if it is already.
 
         Raises:
             UsageError: the settings' accuracy does not reach forces.
         """
-        self.platform.check(forces=True, stability=False)
+        self.platform.check(forces=True, stability=False, open_shell=open_shell)
         self.settings.check_forces()
         size = self._call_size(shape, count)
-        return self._compile(
-            shape, size, self._gradients, name="gradients", make=gradients, empty=empty_states
-        )
+        empty = partial(empty_states, open_shell=open_shell)
+        return self._compile(shape, size, _gradients_of(open_shell), make=gradients, empty=empty)
+
+    def _named(self, name: str) -> Programs:
+        return self._programs if name == "energies" else self._others[name]
 
     def _call_size(self, shape: Shape, count: int | None) -> int:
         size = self.batch_size(shape)
@@ -236,12 +292,12 @@ class Solver:
         self,
         shape: Shape,
         size: int,
-        programs: Programs,
         name: str,
         make: Callable[[Shape, Settings], Program],
         empty: Callable[[Shape, Settings, int], PyTree],
     ) -> CompileEvent | None:
-        """Add a shape's program to `programs`; `empty` makes arrays of the right kinds for it."""
+        """Add a shape's program to those of a name; `empty` makes arrays of the right kinds."""
+        programs = self._named(name)
         with self._locks.setdefault((name, shape, size), threading.Lock()):
             if (shape, size) in programs:
                 return None
@@ -258,7 +314,7 @@ class Solver:
                 of = f"{self.platform.name} {name}".lstrip()
                 key = f"{of} {shape!r} {self._computed!r} batch of {size}"
                 arguments = (tables, example, np.int32(1))
-                quick = programs is not self._gradients or numerics.wide
+                quick = make is not gradients or numerics.wide
                 try:
                     program, cached = kept.compiled(driver, key, arguments, quick=quick)
                 except TooLarge as error:
@@ -279,7 +335,7 @@ class Solver:
         forces: bool = False,
         stability: bool = False,
     ) -> list[MoleculeResult]:
-        """Compute 1 to `batch_size(shape)` molecules of one shape; results in the order given.
+        """Compute 1 to `batch_size(shape)` closed shells of one shape; results in the order given.
 
         A molecule that fails to converge only changes its own row.
 
@@ -295,26 +351,55 @@ class Solver:
             UsageError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
                 settings' accuracy does not reach `forces`.
         """
+        wanted = Wanted(orbitals, forces, stability)
+        return self.compute(shape, mols, wanted, convergence=convergence)
+
+    def compute(
+        self,
+        shape: Shape,
+        mols: Sequence[Molecule],
+        wanted: Wanted,
+        convergence: Convergence = PLAIN,
+    ) -> list[MoleculeResult]:
+        """Compute closed or open shells, as `run` does.
+
+        Args:
+            shape: of all the molecules.
+            mols: they must have passed `Molecule.check`.
+            wanted: what the results hold; with guesses, one for each molecule, by the program of
+                open shells.
+            convergence: as in `run`.
+
+        Raises:
+            UsageError: as in `run`.
+        """
+        forces, stability, guesses = wanted.forces, wanted.stability, wanted.guesses
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:
             raise UsageError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
-        size = self._call_size(shape, len(mols))
+        size, is_open = self._call_size(shape, len(mols)), guesses is not None
         if forces:
-            self.compile_gradient(shape, len(mols))
-        self.compile(shape, stability, len(mols))
-        batch = conformer.batch(mols, shape, self.settings, size=size, convergence=convergence)
+            self.compile_gradient(shape, len(mols), is_open)
+        if wanted.stable_unrestricted:
+            self.compile_spin_stability(shape, len(mols))
+        self.compile(shape, stability, len(mols), open_shell=is_open)
+        batch = conformer.batch(
+            mols, shape, self.settings, size=size, convergence=convergence, spins=guesses
+        )
         numerics = self.numerics(shape)
+
+        def computed(name: str, data: PyTree) -> PyTree:
+            program = self._named(name)[shape, size]
+            return program(self._tables[shape], data, np.int32(len(mols)))
+
         with plain_jax(), numerics.scope():
-            count = np.int32(len(mols))
-            programs = self._lowest if stability else self._programs
-            out = programs[shape, size](self._tables[shape], batch, count)
-            gradient = None
+            out, gradient = computed(_energies_of(is_open, stability), batch), None
+            state = State(batch, out.density, out.orbitals, levels=out.orbital_energy)
             if forces:
-                state = State(batch, out.density, out.orbitals, levels=out.orbital_energy)
-                gradient = jax.device_get(
-                    self._gradients[shape, size](self._tables[shape], state, count)
-                )
-            if not orbitals:
+                gradient = jax.device_get(computed(_gradients_of(is_open), state))
+            if wanted.stable_unrestricted:
+                out = out._replace(stable_unrestricted=computed(SPIN_STABILITY, state))
+            if not wanted.orbitals:
                 empty = np.zeros((size, 0, 0))
                 keeps = forces and has_core(shape, self.settings)  # on the host for their part
                 out = out._replace(orbitals=empty, density=out.density if keeps else empty)

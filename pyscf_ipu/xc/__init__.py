@@ -1,1 +1,1 @@
-"""Exchange-correlation functionals of closed-shell densities, and dispersion corrections."""
+"""Exchange-correlation functionals of closed shells and two spins, and dispersion corrections."""

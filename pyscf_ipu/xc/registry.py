@@ -26,7 +26,7 @@ from pyscf_ipu.xc.separated.hse import HSE06
 from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 
 
-def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
+def _b3lyp(name: str, libxc: str, local: Energy, local_name: str) -> Functional:
     """Becke's three-parameter hybrid around one of the local correlation energies.
 
     P. J. Stephens et al., J. Phys. Chem. 98, 11623 (1994), doi:10.1021/j100096a001.
@@ -38,14 +38,20 @@ def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
         definition=f"libxc {libxc}: 0.20 HF + 0.08 LDA_X(1) + 0.72 GGA_X_B88(106)"
         f" + 0.81 GGA_C_LYP(131) + 0.19 {local_name}",
         pyscf_name=name,
-        terms=(Term(0.08, slater), Term(0.72, b88), Term(0.81, lyp), local),
+        terms=(
+            Term(0.08, slater, "exchange"),
+            Term(0.72, b88, "exchange"),
+            Term(0.81, lyp, "correlation"),
+            Term(0.19, local, "correlation"),
+        ),
     )
 
 
 def _pure(name: str, pyscf_name: str, libxc: str, *energies: Energy) -> Functional:
-    """A functional without exact exchange, of energies that all have weight one."""
+    """A functional without exact exchange, of an exchange and a correlation of weight one."""
     kind = "lda" if name == "lda" else "gga"
-    terms = tuple(Term(1.0, energy) for energy in energies)
+    exchange, correlation = energies
+    terms = (Term(1.0, exchange, "exchange"), Term(1.0, correlation, "correlation"))
     return Functional(
         name, kind, 0.0, definition=f"{libxc} of libxc", pyscf_name=pyscf_name, terms=terms
     )
@@ -62,8 +68,8 @@ _ALL = (
     ),
     _pure("bp86", "b88,p86", "GGA_X_B88(106) + GGA_C_P86(132)", b88, p86),
     _pure("blyp", "b88,lyp", "GGA_X_B88(106) + GGA_C_LYP(131)", b88, lyp),
-    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), local_name="LDA_C_VWN_RPA(8)"),
-    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), local_name="LDA_C_VWN(7)"),
+    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", vwn_rpa, local_name="LDA_C_VWN_RPA(8)"),
+    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", vwn5, local_name="LDA_C_VWN(7)"),
     # C. Adamo, V. Barone, J. Chem. Phys. 110, 6158 (1999), doi:10.1063/1.478522.
     Functional(
         name="pbe0",
@@ -72,7 +78,10 @@ _ALL = (
         definition="libxc 406 (HYB_GGA_XC_PBEH): 0.25 HF + 0.75 GGA_X_PBE(101)"
         " + 1.00 GGA_C_PBE(130)",
         pyscf_name="pbe0",
-        terms=(Term(0.75, pbe_exchange), Term(1.0, pbe_correlation)),
+        terms=(
+            Term(0.75, pbe_exchange, "exchange"),
+            Term(1.0, pbe_correlation, "correlation"),
+        ),
     ),
     HSE06,
     CAM_B3LYP,

@@ -25,7 +25,7 @@ MOST_LEFT_OUT = 0.1  # of the AOs: orbitals that a row may lack
 ORBITAL_TOLERANCE_HARTREE = 1e-6
 NET_FORCE_HARTREE_PER_BOHR = 1e-3
 LAST_CYCLES = 5  # of which energy_std is
-PAIRS = "n_occupied"
+OCCUPIED = "n_occupied"
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Invariants:
             self.violations[name].add(len(values), [f"{path.name}: {p}" for p in values])
         if problems["offsets"]:
             return False
-        batch = with_pairs(batch, self.basis)
+        batch = with_occupied(batch, self.basis)
         masks = {name: check(batch) for name, check in ROW_CHECKS.items()}
         masks["atomisation_energy"] = atomisation.wrong(batch, self.free_atoms)
         for name, mask in masks.items():
@@ -129,8 +129,13 @@ def electrons(batch: Batch) -> np.ndarray:
     return _sums(batch["numbers"].astype(np.int64), batch["atom_offset"]) - batch["charge"]
 
 
-def with_pairs(batch: Batch, basis: str) -> Batch:
-    """The rows with a column more, PAIRS [R]: the doubly occupied orbitals of each.
+def _multiplicity(batch: Batch) -> np.ndarray:
+    """[R] 2S + 1; 1 in a run without open shells."""
+    return batch.columns.get("multiplicity", np.ones(len(batch), np.int8)).astype(np.int64)
+
+
+def with_occupied(batch: Batch, basis: str) -> Batch:
+    """The rows with a column more, OCCUPIED [R, 2]: the orbitals that alpha and beta fill.
 
     Args:
         batch: the rows.
@@ -139,15 +144,19 @@ def with_pairs(batch: Batch, basis: str) -> Batch:
     kinds, place = np.unique(batch["numbers"], return_inverse=True)
     cores = np.array([core_electrons(basis, z) if basis else 0 for z in kinds.tolist()], np.int64)
     valence = electrons(batch) - _sums(cores[place], batch["atom_offset"])
-    return Batch(batch.columns | {PAIRS: valence // 2}, len(batch))
+    unpaired = _multiplicity(batch) - 1
+    occupied = np.stack([valence + unpaired, valence - unpaired], axis=1) // 2
+    return Batch(batch.columns | {OCCUPIED: occupied}, len(batch))
 
 
 def geometry_hashes(batch: Batch) -> np.ndarray:
-    """[R] 64 bits of each row's elements, positions and charge."""
+    """[R] 64 bits of each row's elements, positions, charge and multiplicity."""
     offsets, numbers, positions = batch["atom_offset"], batch["numbers"], batch["positions"]
     digests = []
-    for a, b, charge in zip(offsets, offsets[1:], batch["charge"].tolist(), strict=False):
+    states = batch["charge"].tolist(), _multiplicity(batch).tolist()
+    for a, b, charge, spin in zip(offsets, offsets[1:], *states, strict=False):
         text = numbers[a:b].tobytes() + positions[a:b].tobytes() + bytes([charge % 256])
+        text += bytes([spin % 256]) * (spin > 1)
         digests.append(hashlib.blake2b(text, digest_size=8).digest())
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
@@ -157,7 +166,7 @@ def _converged(batch: Batch) -> np.ndarray:
 
 
 def _has_lumo(batch: Batch) -> np.ndarray:
-    return batch[PAIRS] < batch["n_ao"]
+    return batch[OCCUPIED][:, 1] < batch["n_ao"]
 
 
 def _not_finite(batch: Batch) -> np.ndarray:
@@ -178,22 +187,44 @@ def _wrong_orbitals(batch: Batch) -> np.ndarray:
     """Converged rows unless there is one energy per orbital, ascending, with HOMO and LUMO.
 
     In float64 nearly dependent AOs are left out, as in PySCF: there are fewer orbitals then.
+    Unrestricted rows have those of alpha, then as many of beta.
     """
     offsets, values = batch["orbital_offset"], batch["mo_energy"]
-    count = np.diff(offsets)
+    spins = np.where(np.diff(offsets) > batch["n_ao"], 2, 1)
+    count, uneven = np.divmod(np.diff(offsets), spins)
+    beta = offsets[:-1] + (spins - 1) * count
     descending = np.zeros(len(values), dtype=bool)
     descending[1:] = np.diff(values) < 0
-    descending[offsets[:-1][count > 0]] = False  # the first orbital of a row has no predecessor
+    for first in (offsets[:-1], beta):  # they have no predecessor
+        descending[first[count > 0]] = False
     left_out = batch["n_ao"] - count
     bad = (left_out < 0) | (left_out > MOST_LEFT_OUT * batch["n_ao"]) | _any(descending, offsets)
-    occupied = np.clip(batch[PAIRS], 1, None)
-    for place, name in ((occupied - 1, "homo"), (occupied, "lumo")):
-        there = place < count
-        at = np.where(there, offsets[:-1] + place, 0)
-        if len(values):
-            off = np.abs(values[at] - batch[name]) > ORBITAL_TOLERANCE_HARTREE
-            bad |= there & off
+    bad |= uneven > 0
+    if len(values):
+        homo, lumo = _frontier(
+            values, np.stack([offsets[:-1], beta], 1), count, occupied=batch[OCCUPIED]
+        )
+        for name, level in (("homo", homo), ("lumo", lumo)):
+            near = np.abs(level - batch[name]) <= ORBITAL_TOLERANCE_HARTREE
+            bad |= np.isfinite(level) & ~near
     return _converged(batch) & bad
+
+
+def _frontier(
+    values: np.ndarray, first: np.ndarray, count: np.ndarray, occupied: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """[R] Highest occupied and lowest empty level of both spins; infinite without one.
+
+    Args:
+        values: all levels, one row after another.
+        first: [R, 2] the place of the first of each spin.
+        count: [R] levels of each spin.
+        occupied: [R, 2] how many of them are.
+    """
+    has_homo, has_lumo = (occupied > 0) & (occupied <= count[:, None]), occupied < count[:, None]
+    homo = np.where(has_homo, values[np.where(has_homo, first + occupied - 1, 0)], -np.inf)
+    lumo = np.where(has_lumo, values[np.where(has_lumo, first + occupied, 0)], np.inf)
+    return homo.max(axis=1), lumo.min(axis=1)
 
 
 def _wrong_charges(batch: Batch) -> np.ndarray:
@@ -201,6 +232,24 @@ def _wrong_charges(batch: Batch) -> np.ndarray:
     charges = np.nan_to_num(batch["mulliken_charges"])
     off = np.abs(_sums(charges, batch["atom_offset"]) - batch["charge"])
     return _converged(batch) & (off > CHARGE_TOLERANCE_E)
+
+
+def _no_gap(batch: Batch) -> np.ndarray:
+    """Converged closed shells whose HOMO is not below the LUMO; those of two spins may cross."""
+    is_closed = batch.columns.get("s_squared", np.zeros(len(batch))) == 0
+    gap = batch["lumo"] - batch["homo"]
+    return _converged(batch) & is_closed & _has_lumo(batch) & ~(gap > 0)
+
+
+def _wrong_spins(batch: Batch) -> np.ndarray:
+    """Converged rows whose spin populations do not add up, or whose <S^2> is below S (S + 1)."""
+    if "spin_populations" not in batch:
+        return np.zeros(len(batch), bool)
+    unpaired = _multiplicity(batch) - 1
+    sums = _sums(np.nan_to_num(batch["spin_populations"]), batch["atom_offset"])
+    bad = ~(np.abs(sums - unpaired) <= CHARGE_TOLERANCE_E)
+    below = unpaired / 2 * (unpaired / 2 + 1) - batch["s_squared"]
+    return _converged(batch) & (bad | ~(below <= CHARGE_TOLERANCE_E))
 
 
 def _lacks_forces(batch: Batch) -> np.ndarray:
@@ -253,8 +302,13 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "positions_not_finite": lambda b: _any(
         np.any(~np.isfinite(b["positions"]), axis=1), b["atom_offset"]
     ),
-    "gap_not_positive": lambda b: _converged(b) & _has_lumo(b) & ~(b["lumo"] - b["homo"] > 0),
-    "odd_electron_count": lambda b: (electrons(b) % 2 != 0) | (electrons(b) <= 0),
+    "gap_not_positive": _no_gap,
+    "odd_electron_count": lambda b: (
+        ((electrons(b) - _multiplicity(b)) % 2 == 0)
+        | (electrons(b) < _multiplicity(b) - 1)
+        | (electrons(b) <= 0)
+    ),
+    "spins_inconsistent": _wrong_spins,
     "status_contradicts_converged": lambda b: _converged(b) != b["converged"],
     "orbital_energies_inconsistent": _wrong_orbitals,
     "charges_do_not_add_up": _wrong_charges,
@@ -264,7 +318,7 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
     "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
 }
-"""Functions of rows `with_pairs` that return a mask [R] of the rows that break each invariant."""
+"""Functions of rows `with_occupied`: a mask [R] of the rows that break each invariant."""
 
 FILE_CHECKS = (
     *("missing_shard", "counts", "units", "offsets", "foreign_shard"),

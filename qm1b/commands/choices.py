@@ -15,7 +15,7 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.inputs.detect import GEOMETRIES, ID_FIRST
 from qm1b.rows.schema import PROPERTIES
-from qm1b.settings import STABILITY, RunSettings
+from qm1b.settings import LOWEST, STABILITY, RunSettings
 
 MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
@@ -150,6 +150,13 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
     return count or 1
 
 
+def spins(settings: RunSettings) -> RunSettings:
+    """The settings, if their flags for open shells go together."""
+    if settings.multiplicities != LOWEST and not settings.open_shells:
+        raise UserError("--multiplicities all is of open shells: give --open-shells, too")
+    return settings
+
+
 def on_its_machine(settings: RunSettings) -> RunSettings:
     """The settings with their machine's usual name, if it computes them.
 
@@ -168,6 +175,6 @@ def on_its_machine(settings: RunSettings) -> RunSettings:
 
         chip = machine(settings.machine, settings.run_vertices)
         settings = replace(settings, machine=described_target(settings.machine).name)
-        chip.check(settings.forces, settings.stability != "none")
+        chip.check(settings.forces, settings.stability != "none", open_shell=settings.open_shells)
         chip.level(settings.level)
     return settings

@@ -19,6 +19,7 @@ from qm1b.commands.choices import (
     on_its_machine,
     properties,
     size_limit,
+    spins,
     stability,
 )
 from qm1b.commands.ending import how_to_go_on, outcome, this_command
@@ -56,7 +57,8 @@ class Generate(RunSettings):
         "quality": "retry stability audit retry_dropped",
         "computing": "machine run_vertices workers shard cluster padding stop_after "
         "allow_other_versions",
-        "files": "out input_format smiles_column id_column limit max_aos keep_charged price trace",
+        "files": "out input_format smiles_column id_column limit max_aos price trace",
+        "electrons": "keep_charged open_shells multiplicities",
     }
     stdout_is_log: ClassVar = True
 
@@ -295,7 +297,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     )
     settings["input_format"] = input_format
     settings["stability"] = stability(command.stability, command.history, command.fixed_cycles)
-    return on_its_machine(RunSettings(**settings))
+    return on_its_machine(spins(RunSettings(**settings)))
 
 
 def _cart(command: Generate) -> Cart | None:

@@ -35,7 +35,8 @@ class PlanCommand(Generate):
         "level of theory": Generate.groups["level of theory"],
         "geometries": "seed embed_timeout one_stereoisomer relax rattle_angstrom",
         "quality": "retry stability audit",
-        "files": "input_format smiles_column id_column limit max_aos keep_charged padding",
+        "files": "input_format smiles_column id_column limit max_aos padding",
+        "electrons": Generate.groups["electrons"],
     }
     out: Suppress[Fixed[None]] = None
     shard: Suppress[Fixed[None]] = None
@@ -115,7 +116,8 @@ class PlanCommand(Generate):
         return (
             f"{self.source.name}: {counted(preview.n_lines, 'line')}{sampled}: {kept} to compute"
             f"{f', {dropped.total()} dropped ({reasons})' * bool(dropped)}"
-            f"{'; --keep-charged computes ions' * bool(dropped['charged'])}; "
+            f"{'; --keep-charged computes ions' * bool(dropped['charged'])}"
+            f"{'; --open-shells computes radicals' * bool(dropped['radical'])}; "
             f"{counted(settings.conformers, 'conformer')} each, {settings.level.in_words}"
             f"{', with forces' * settings.forces}, {settings.padding} padding"
         )

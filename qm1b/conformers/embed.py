@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from rdkit import Chem, rdBase
@@ -22,6 +23,7 @@ from qm1b.conformers.rattle import rattled
 from qm1b.conformers.torn import elements, in_order_of, is_in_parts, is_torn
 from qm1b.rows.schema import Conformer, Drop
 from qm1b.screening.geometries import Geometry, rounded
+from qm1b.screening.limits import CLOSED
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
 
@@ -55,20 +57,24 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     conformers: list[Conformer] = []
     problem = ""
     for copy, conformer in enumerate(result.conformers, candidate.first):
-        number = candidate.first + len(conformers)
         try:  # copies of one geometry: after a failed step another one is tried
             finished = _finished(conformer, graph, settings, copy=copy)
         except InvalidMolecule as error:
             problem = f"; {error}"
             continue
-        conformers.append(replace(finished, conformer=number))
+        conformers.append(finished)
     drop = None
     if len(conformers) < settings.conformers:
         reason = "fewer_conformers" if conformers else _without_any(candidate, settings, problem)
         reason = "embed_timeout" if result.timed_out else reason
         detail = f"{len(conformers)} of {settings.conformers} conformers{problem}"
         drop = drop_of(candidate, reason, detail)
-    return replace(result, conformers=tuple(conformers), drop=drop)
+    states = product(candidate.multiplicities, conformers)
+    rows = (
+        replace(conformer, conformer=number, multiplicity=multiplicity)
+        for number, (multiplicity, conformer) in enumerate(states, candidate.first)
+    )
+    return replace(result, conformers=tuple(rows), drop=drop)
 
 
 def embed_or_drop(candidate: Candidate, settings: RunSettings) -> Embedded:
@@ -95,6 +101,8 @@ def _geometries(candidate: Candidate, settings: RunSettings) -> tuple[Embedded, 
         embedding=GIVEN,
         relaxation=NOT_RELAXED,
         charge=candidate.charge,
+        multiplicity=candidate.multiplicities[0],
+        open_shell=candidate.multiplicities != CLOSED,
         numbers=given.numbers,
         input_atom=given.input_atom,
         positions=given.positions,
@@ -137,8 +145,6 @@ def _finished(
     Raises:
         InvalidMolecule: they cannot be computed.
     """
-    from pyscf_ipu.molecule.molecule import Molecule
-
     numbers, positions, sigma = conformer.numbers, conformer.positions, settings.rattle_angstrom
     if sigma:
         moved = rattled(numbers, positions, sigma, seed=conformer.seed, copy=copy)
@@ -146,8 +152,8 @@ def _finished(
             raise InvalidMolecule("displaced atoms came too close in every try")
         positions = moved
     positions = rounded(positions)
-    molecule = Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)
-    molecule.check(settings.level.precision)
+    molecule = replace(conformer, positions=positions).molecule()
+    molecule.check(settings.level.precision, open_shell=conformer.open_shell)
     if graph is None:  # if the input has a SMILES, the geometry has other bonds
         torn = bool(conformer.smiles) or is_in_parts(numbers, positions)
         return replace(conformer, positions=positions, torn=torn)

@@ -11,8 +11,8 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.molecule.molecule import Molecule
     from pyscf_ipu.results.result import MoleculeResult
     from pyscf_ipu.scf.convergence import Convergence
-    from pyscf_ipu.solver.solver import CompileEvent
+    from pyscf_ipu.solver.solver import CompileEvent, Solver
 
 DEFAULT = "qm1b.engine.factory:pyscf_ipu_solver"
 
@@ -109,6 +109,60 @@ def pyscf_ipu_solver(
     return solver
 
 
+@dataclass(frozen=True)
+class Unrestricted:
+    """An `Engine` that computes molecules by unrestricted Kohn-Sham.
+
+    A molecule with more alpha than beta electrons starts from its atoms; of as many, from a guess
+    in which the HOMO of alpha is mixed with the LUMO, so that the spins may part.
+    """
+
+    engine: Solver
+
+    def n_ao(self, numbers: Sequence[int] | np.ndarray, /) -> int:
+        """AOs of some atomic numbers."""
+        return self.engine.n_ao(numbers)
+
+    def shape(self, molecule: Molecule, /, *, coarse: int = 0) -> Hashable:
+        """The shape of a molecule, which closed shells share."""
+        return self.engine.shape(molecule, coarse=coarse)
+
+    def batch_size(self, shape: Shape, /) -> int:
+        """Molecules of a shape in one batch."""
+        return self.engine.batch_size(shape)
+
+    def memory_bytes(self, shape: Shape, /, *, forces: bool = False) -> int:
+        """The memory that a batch of a shape needs at most."""
+        return self.engine.memory_bytes(shape, forces=forces, open_shell=True)
+
+    def compile(self, shape: Shape, /, *, stability: bool = False) -> CompileEvent | None:
+        """Make the program of a shape ready; None if it was."""
+        return self.engine.compile(shape, stability=stability, open_shell=True)
+
+    def compile_gradient(self, shape: Shape, /) -> CompileEvent | None:
+        """Make the program that forces need besides ready; None if it was."""
+        return self.engine.compile_gradient(shape, open_shell=True)
+
+    def run(
+        self,
+        shape: Shape,
+        molecules: Sequence[Molecule],
+        /,
+        *,
+        convergence: Convergence | None = None,
+        forces: bool = False,
+        stability: bool = False,
+        orbitals: bool = False,
+    ) -> Sequence[MoleculeResult]:
+        """Compute a batch of molecules of one shape; see `Engine.run`."""
+        from pyscf_ipu.scf.convergence import PLAIN
+        from pyscf_ipu.solver.solver import Wanted, usual_guess
+
+        guesses = tuple(usual_guess(molecule) or "mixed" for molecule in molecules)
+        wanted = Wanted(orbitals, forces, stability, guesses=guesses)
+        return self.engine.compute(shape, molecules, wanted, convergence=convergence or PLAIN)
+
+
 def build(factory: str, settings: RunSettings) -> Engine:
     """The engine that `factory` makes for a level of theory, on the machine of the run."""
     module, _, name = factory.partition(":")
@@ -132,10 +186,13 @@ def ao_counter(engine: Engine) -> Callable[[Iterable[int]], int]:
 class EngineAt(Protocol):
     """The engine of a level, and of variants of the level."""
 
-    def __call__(self, precision: str | None, *, stability: bool = ...) -> Engine:
+    def __call__(
+        self, precision: str | None, *, stability: bool = ..., open_shell: bool = ...
+    ) -> Engine:
         """The engine in a precision, or for None in the level's own.
 
-        With stability, one whose number of cycles is not fixed, since it makes several SCFs.
+        With stability, one whose number of cycles is not fixed, since it makes several SCFs; with
+        open_shell, one that is unrestricted.
         """
         ...
 
@@ -149,8 +206,9 @@ def at_precisions(factory: str, settings: RunSettings) -> EngineAt:
         variant = replace(level, precision=precision, fixed_cycles=fixed_cycles)
         return build(factory, replace(settings, level=variant))
 
-    def at(precision: str | None, *, stability: bool = False) -> Engine:
-        return engine(precision or level.precision, 0 if stability else level.fixed_cycles)
+    def at(precision: str | None, *, stability: bool = False, open_shell: bool = False) -> Engine:
+        made = engine(precision or level.precision, 0 if stability else level.fixed_cycles)
+        return Unrestricted(cast("Solver", made)) if open_shell else made
 
     return at
 

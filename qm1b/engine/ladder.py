@@ -11,6 +11,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +128,10 @@ def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[
     engine_at = at_precisions(factory, settings)
     rungs = ladder_for(settings)
     others = {(rung.precision, rung.stability) for rung in rungs} - {(None, False)}
-    engines = [engine, *(engine_at(precision, stability=lowest) for precision, lowest in others)]
+    at = partial(engine_at, open_shell=True) if settings.open_shells else engine_at
+    engines = [engine, *(at(precision, stability=lowest) for precision, lowest in others)]
+    if settings.open_shells:
+        engines.append(at(None))
     return lambda shape: max(each.memory_bytes(shape, forces=settings.forces) for each in engines)
 
 
@@ -151,11 +155,7 @@ def run_of(
     """
 
     def run(conformers: Sequence[Conformer], rung: Rung | None) -> list[Row]:
-        from pyscf_ipu.molecule.molecule import Molecule
-
-        molecules = [
-            Molecule(c.numbers, c.positions, c.charge, smiles=c.smiles) for c in conformers
-        ]
+        molecules = [conformer.molecule() for conformer in conformers]
         lowest = stability or (rung is not None and rung.stability)
         engine = engine_at(rung.precision if rung else None, stability=lowest)
         if rung and rung.precision:
@@ -176,6 +176,7 @@ def row_of_result(
 ) -> Row:
     """The fields of a row that the engine's result has, by name; None is their default."""
     values = vars(result) | {name: getattr(result, name) for name in properties}
+    values["mo_energy"] = np.ravel(values["mo_energy"])
     values |= {f"cycle_{name}": each for name, each in (values["history"] or {}).items()}
     if not values["converged"]:
         values["stable"] = None

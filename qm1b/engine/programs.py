@@ -16,10 +16,13 @@ class ProgramEvent:
     """Time that it took; None while it is being made."""
     cached: bool = False
     """Whether it came from the disk cache."""
+    open_shell: bool = False
+    """Whether it is the program of two spins."""
     worker: int = 0
     """Number of the worker, which only the calling process knows."""
 
     @property
     def label(self) -> str:
         """The shape in words."""
-        return str(getattr(self.shape, "label", self.shape))
+        words = str(getattr(self.shape, "label", self.shape))
+        return f"open shells, {words}" if self.open_shell else words

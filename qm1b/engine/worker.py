@@ -8,6 +8,9 @@ pinned to cores: on a machine with other work, one would wait while a core is id
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from pyscf_ipu.base.errors import TooLarge
 from qm1b.engine import factory as engine_factory
@@ -30,22 +33,23 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     engine_at = engine_factory.at_precisions(factory, settings)
     engine = engine_at(None)
     ladder = ladder_for(settings)
-    compiled: set[tuple[Hashable, bool]] = set()
+    compiled: set[tuple[Hashable, ProgramKind]] = set()
 
     def computed(job: Job[Conformer]) -> list[Row]:
         rows: dict[int, Row] = {}
-        for stability, members in _parts(job.items, settings).items():
-            if (job.shape, stability) not in compiled:
-                conn.send(ProgramEvent(job.shape))
-                ready = _ready(engine, job.shape, stability, forces=settings.forces)
-                compiled.add((job.shape, stability))
+        for kind, members in _parts(job.items, settings).items():
+            at = partial(engine_at, open_shell=True) if kind.open_shell else engine_at
+            if (job.shape, kind) not in compiled:
+                conn.send(ProgramEvent(job.shape, open_shell=kind.open_shell))
+                ready = _ready(at(None), job.shape, kind.stability, forces=settings.forces)
+                compiled.add((job.shape, kind))
                 if ready is not None:
-                    conn.send(ready)
+                    conn.send(replace(ready, open_shell=kind.open_shell))
             conformers = [job.items[i] for i in members]
             run = run_of(
                 job.shape,
-                engine_at,
-                stability,
+                at,
+                kind.stability,
                 forces=settings.forces,
                 coarse=settings.coarse,
                 properties=settings.properties,
@@ -84,14 +88,22 @@ def _ready(engine: Engine, shape: Hashable, stability: bool, forces: bool) -> Pr
     return ProgramEvent(shape, seconds, all(event.cached for event in made)) if made else None
 
 
-def _parts(conformers: Sequence[Conformer], settings: RunSettings) -> dict[bool, list[int]]:
-    """The conformers of a batch whose instabilities are not followed, and those of which they are.
+class ProgramKind(NamedTuple):
+    """What decides, beside the shape, which program computes a conformer."""
+
+    stability: bool
+    """Whether instabilities are followed."""
+    open_shell: bool
+
+
+def _parts(conformers: Sequence[Conformer], settings: RunSettings) -> dict[ProgramKind, list[int]]:
+    """The conformers of a batch by kind.
 
     The run's seed and the row alone decide which rows belong to the share of `--stability`.
     """
-    parts: dict[bool, list[int]] = {}
+    parts: dict[ProgramKind, list[int]] = {}
     share, seed = settings.stability_share, settings.seed
     for i, one in enumerate(conformers):
         drawn = is_drawn(share, "stability", seed, conformer=one)
-        parts.setdefault(one.follow or drawn, []).append(i)
+        parts.setdefault(ProgramKind(one.follow or drawn, one.open_shell), []).append(i)
     return parts

@@ -89,18 +89,20 @@ def free_atoms(energies: Mapping[str, float], forces: bool) -> str:
     for symbol, energy in energies.items():
         atom: Record = {"numbers": np.array([ATOMIC_NUMBERS[symbol]]), "positions": zero}
         atom |= {"energy": energy, "dipole": zero[0], "charge": 0, "mulliken_charges": zero[0, :1]}
-        frames.append(frame(atom | still, FREE_ATOM, multiplicity(ATOMIC_NUMBERS[symbol])))
+        atom["multiplicity"] = multiplicity(ATOMIC_NUMBERS[symbol])
+        frames.append(frame(atom | still, FREE_ATOM))
     return "".join(frames)
 
 
-def frame(row: Record, config_type: str = "Default", spin: int = 1) -> str:
-    """A row as a frame of the file; `spin` is its multiplicity 2S + 1."""
+def frame(row: Record, config_type: str = "Default") -> str:
+    """A row as a frame of the file."""
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
     columns = {_property(f): row[f.name] for f in _OF_ATOMS if f.name in row}
     if "forces" in row:
         columns["forces:R:3"] = columns["REF_forces:R:3"] = row["forces"] * FORCE_TO_EV_PER_ANGSTROM
     columns["REF_charges:R:1"] = row["mulliken_charges"]
     energy, charge = row["energy"] * HARTREE_TO_EV, row["charge"]
+    spin = row.get("multiplicity", 1)  # 2S + 1, as the readers of both names take it
     values: dict[str, object] = {
         "Properties": ":".join(["species:S:1:pos:R:3", *columns]),
         "pbc": np.array([False, False, False]),

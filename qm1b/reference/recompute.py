@@ -65,11 +65,15 @@ def recompute(
             two different energies is the better one.
         forces: also compute the forces.
     """
+    from pyscf_ipu.results.result import frontier  # imports JAX
+
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySCF's remarks about its own interfaces
         field = converged(mean_field(conformer, level))
         # Without empty orbitals there is one determinant, and PySCF's analysis divides by zero.
+        # From equal spins PySCF does not leave the closed shell by itself.
+        thorough |= conformer.open_shell and conformer.multiplicity == 1
         for _ in range(STABILITY_ROUNDS if thorough and (field.mo_occ == 0).any() else 0):
             orbitals, _, stable, _ = field.stability(return_status=True)
             if stable:
@@ -81,13 +85,11 @@ def recompute(
             level.dispersion, conformer.numbers, conformer.positions, charge=conformer.charge
         )
         on_atoms = _forces(field, added.forces) if forces else None
-    occupied = field.mol.nelectron // 2
-    orbital_energies = np.sort(field.mo_energy)
-    lumo = orbital_energies[occupied] if occupied < len(orbital_energies) else np.nan
+    homo, lumo = frontier(np.sort(field.mo_energy), field.mol.nelec)
     x, y, z = map(float, dipole)
     return Reference(
         energy=float(field.e_tot) + added.energy,
-        homo=float(orbital_energies[occupied - 1]),
+        homo=float(homo),
         lumo=float(lumo),
         dipole=(x, y, z),
         mulliken_charges=tuple(charges.tolist()),
@@ -162,9 +164,14 @@ def _without_checkpoints() -> None:
 
 
 def mean_field(conformer: Conformer, level: Settings) -> MeanField:
-    """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
-    mole = level.pyscf_mole(conformer.numbers, conformer.positions, conformer.charge)
-    return level.pyscf_method(mole)
+    """PySCF's Kohn-Sham or Hartree-Fock object, with default thresholds."""
+    mole = level.pyscf_mole(
+        conformer.numbers,
+        conformer.positions,
+        conformer.charge,
+        unpaired=conformer.multiplicity - 1,
+    )
+    return level.pyscf_method(mole, unrestricted=conformer.open_shell)
 
 
 def _forces(field: MeanField, added: np.ndarray) -> tuple[tuple[float, float, float], ...]:

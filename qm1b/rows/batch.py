@@ -193,6 +193,7 @@ def conformer_of(record: Record) -> Conformer:
     """The conformer of a row that was read."""
     values = {f.name: record[f.name] for f in stored_fields(Conformer) if f.name in record}
     values |= {"positions": record["positions"].astype(np.float64)}
+    values |= {"open_shell": record.get("multiplicity", 1) > 1 or record.get("s_squared", 0.0) > 0}
     values |= {"input_atom": tuple(np.asarray(record.get("input_atom", ())).astype(int).tolist())}
     return Conformer(**values)
 

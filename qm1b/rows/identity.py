@@ -38,9 +38,12 @@ def distinct(batch: Batch) -> set[int]:
 
 
 def numbers(batch: Batch) -> np.ndarray:
-    """[R] The same number for rows of one molecule and charge, from 0 in the batch."""
-    _, number = np.unique(names(batch).astype(str), return_inverse=True)
-    _, numbers = np.unique(number * 512 + batch["charge"].astype(int), return_inverse=True)
+    """[R] The same number for rows of one molecule, charge and spin, from 0 in the batch."""
+    _, numbers = np.unique(names(batch).astype(str), return_inverse=True)
+    for name in ("charge", "multiplicity"):
+        if name in batch:
+            values = 512 * numbers + batch[name].astype(int)
+            _, numbers = np.unique(values, return_inverse=True)
     return numbers
 
 

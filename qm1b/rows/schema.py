@@ -16,13 +16,14 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake
 
-VERSION = 9
+VERSION = 10
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
 of runs that wanted them, 5 atomisation energies, 6 dispersion, ids and the input's order of
 atoms, 7 the cycles of runs that wanted them, 8 stereo and bonds of the positions, 9 net force and
-torque beside forces, and properties of runs that wanted them."""
+torque beside forces, and properties of runs that wanted them, 10 spins of runs with open shells."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -45,6 +46,9 @@ CYCLES = "history"
 
 SIMULATED = "machine"
 """A value of `Field.only_with`: the setting that names a simulated machine."""
+
+OPEN_SHELLS = "open_shells"
+"""A value of `Field.only_with`: the setting that keeps open shells."""
 
 PROPERTIES = ("charges_lowdin", "bond_orders", "quadrupole")
 """Values of `Field.only_with`: what the setting `properties` may name."""
@@ -170,6 +174,10 @@ class Conformer:
     )
     """Than the molecule: `qm1b.conformers.torn`."""
     charge: int = stored("int8", "e", "total charge of the molecule", column=Column("total charge"))
+    multiplicity: int = stored(
+        "int8", "1", "multiplicity 2S + 1 of the molecule",
+        default=1, earlier=1, only_with=OPEN_SHELLS,
+    )  # fmt: skip
     numbers: UInt8[np.ndarray, " A"] = stored(  # noqa: RUF009
         "uint8",
         "1",
@@ -195,6 +203,18 @@ class Conformer:
     """Bohr; float32 values in a float64 array: exactly the stored positions are computed."""
     follow: bool = False
     """Whether its instabilities are to be followed; on its way to the engine only, not stored."""
+    open_shell: bool = False
+    """Whether the calculation is unrestricted; likewise."""
+
+    def molecule(self) -> Molecule:
+        """What the engine computes."""
+        return Molecule(
+            self.numbers,
+            self.positions,
+            self.charge,
+            smiles=self.smiles,
+            multiplicity=self.multiplicity,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +282,10 @@ class Row:
     )
     homo: float = _energy("energy of the highest occupied orbital", column=Column("", "eV", FLOAT))
     lumo: float = _energy("energy of the lowest unoccupied orbital", column=Column("", "eV", FLOAT))
+    s_squared: float = stored(
+        "float64", "1", "<S^2> of the determinant, 0 if restricted",
+        default=0.0, earlier=0.0, only_with=OPEN_SHELLS,
+    )  # fmt: skip
     energy_std: float = _energy(
         "standard deviation of the last five cycle energies",
         column=Column("", "eV", FLOAT),
@@ -325,6 +349,11 @@ class Row:
         default=(), ragged="atom", only_with=CHARGES_LOWDIN,
         column=Column("Löwdin charges, in the order of atoms", dtype=FLOAT),
     )  # fmt: skip
+    spin_populations: tuple[float, ...] = stored(
+        "float64", "1", "Mulliken's alpha less beta electrons of the atoms, 0 if restricted",
+        default=(), ragged="atom", earlier=0.0, only_with=OPEN_SHELLS,
+        column=Column("alpha less beta electrons by Mulliken, in the order of atoms"),
+    )  # fmt: skip
     forces: tuple[tuple[float, float, float], ...] = _vectors(
         "float64",
         "hartree/bohr",
@@ -340,7 +369,10 @@ class Row:
     )  # fmt: skip
     """[A, A], or empty if there are none."""
     mo_energy: tuple[float, ...] = _energy(
-        "orbital energies, ascending", default=(), ragged="orbital", column=None
+        "orbital energies, ascending; unrestricted: of alpha, then of beta",
+        default=(),
+        ragged="orbital",
+        column=None,
     )
     """[N], or empty if the calculation gave none."""
     cycle_energy: tuple[float, ...] = _cycle(
@@ -424,9 +456,10 @@ DROP_REASONS: dict[str, str] = {
     "ambiguous": "a label or a comment that may mean several things",
     "multi_fragment": "more than one molecule (a salt or a mixture)",
     TOO_LARGE: "more atomic orbitals than --max-aos, or than fit into the memory of the machine",
-    "radical": "unpaired electrons",
+    "radical": "unpaired electrons, and --open-shells was not given",
     "charged": "not neutral, and --keep-charged was not given or the charge exceeds 8 e",
-    "odd_electrons": "an odd number of electrons",
+    "odd_electrons": "electrons that do not go with the multiplicity, which is 1 without "
+    "--open-shells",
     "duplicate": "the same molecule, or the same geometry of it, is on an earlier line",
     "no_geometry": "an SDF entry that is a flat drawing",
     "missing_hydrogens": "the geometry lacks hydrogens that its bonds or SMILES ask for",

@@ -1,9 +1,9 @@
 """Rows whose SCF may have found a state above the lowest: they are flagged, not left out.
 
-A row is judged by itself first: by its stability, if that was looked at, by its gap, and by its
-dipole, which must have the symmetry of the nuclei.  Then it is compared with its mates that passed.
-Conformers of one molecule differ by tenths of an eV; other electronic states differ by more.  So do
-geometries that RDKit got wrong, which are worth a look as well.
+A row is judged by itself first: by its stability, if that was looked at, by its gap, by its <S^2>,
+and by its dipole, which must have the symmetry of the nuclei.  Then it is compared with its mates
+that passed.  Conformers of one molecule differ by tenths of an eV; other electronic states differ
+by more.  So do geometries that RDKit got wrong, which are worth a look as well.
 """
 
 from collections import defaultdict
@@ -22,12 +22,15 @@ OUTLIER = "energy_outlier"
 ASYMMETRIC = "dipole_symmetry"
 NO_GAP = "no_gap"
 UNSTABLE = "unstable"
+CONTAMINATED = "spin_contamination"
 FEWEST = 3
 """Converged conformers of a molecule that it takes to find an outlier."""
 OUTLIER_EV = 1.0
 OUTLIER_SIGMAS = 5.0
 DIPOLE_E_BOHR = 0.1
 """By which a dipole may break a symmetry of the nuclei; another state breaks it by 1 and more."""
+CONTAMINATION = 0.1
+"""By which <S^2> may exceed S (S + 1): then other spins are mixed into the state."""
 GAP_HARTREE = 1e-3
 """With a smaller gap, which orbital is occupied is an accident."""
 
@@ -39,6 +42,9 @@ def by_itself(row: Row) -> str:
         return UNSTABLE
     if row.gap < GAP_HARTREE:
         return NO_GAP
+    spin = (who.multiplicity - 1) / 2
+    if row.s_squared - spin * (spin + 1) > CONTAMINATION:
+        return CONTAMINATED
     centre = who.positions.mean(axis=0) if len(who.positions) else np.zeros(3)
     dipole = np.array(row.dipole) - who.charge * centre
     for matrix in mirrorings(who.numbers, who.positions):
@@ -78,7 +84,7 @@ def flagged(rows: Sequence[Row]) -> list[Row]:
     The conformers of one molecule may come from several lines: entries or frames with geometries.
     """
     suspect = [""] * len(rows)
-    molecules = defaultdict[tuple[str, int], list[int]](list)
+    molecules = defaultdict[tuple[str, int, int], list[int]](list)
     for i, row in enumerate(rows):
         if row.status == CONVERGED:
             molecules[_molecule(row.conformer)].append(i)
@@ -94,5 +100,5 @@ def flagged(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _molecule(who: Conformer) -> tuple[str, int]:
-    return name_of(who.smiles, who.seed), who.charge
+def _molecule(who: Conformer) -> tuple[str, int, int]:
+    return name_of(who.smiles, who.seed), who.charge, who.multiplicity

@@ -152,7 +152,7 @@ def with_units(settings: RunSettings, folder: Path, preview: Preview, stride: in
 
 def limits_of(settings: RunSettings, engine: Engine) -> Limits:
     """The limits that molecules must keep."""
-    return Limits(engine_factory.ao_counter(engine), settings.max_aos, settings.keep_charged)
+    return Limits.of(settings, engine_factory.ao_counter(engine))
 
 
 def _check_retry(run: Run) -> None:

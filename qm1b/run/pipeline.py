@@ -92,8 +92,8 @@ class Pipeline:
         """Whether another unit would not be done in time, as far as is known now."""
         self.ledger = Ledger(plan)
         self.buckets = Buckets(functools.cache(engine.batch_size))
-        self.shape_of: dict[tuple[bytes, int], Hashable] = {}
-        """Shapes by atomic numbers and charge, on which alone they depend."""
+        self.shape_of: dict[tuple[bytes, int, int], Hashable] = {}
+        """Shapes by atomic numbers, charge and multiplicity, on which alone they depend."""
         self.refused: dict[Hashable, str] = {}
         """Shapes whose program a worker found too large for the machine, and why."""
 
@@ -192,7 +192,8 @@ class Pipeline:
             self.stats.lines += 1
             if isinstance(verdict, Candidate):
                 self.stats.kept_lines += 1
-                self.stats.work.read(verdict, self.settings.conformers)
+                rows = self.settings.conformers * len(verdict.multiplicities)
+                self.stats.work.read(verdict, rows)
                 self.ledger.opened(verdict.line)
                 embed.submit(verdict)
             else:
@@ -210,40 +211,38 @@ class Pipeline:
     def _embedded(self, result: Embedded) -> None:
         """Put conformers that have arrived into their bucket, or drop them."""
         conformers, drop = result.conformers, result.drop
-        if conformers:
-            shape = self._shape(result)
-            if isinstance(shape, Drop):
-                conformers, drop = (), shape
-            else:
-                for conformer in conformers:
-                    self.buckets.add(shape, conformer)
+        firsts = {each.multiplicity: each for each in reversed(conformers)}
+        shapes = {multiplicity: self._shape(first) for multiplicity, first in firsts.items()}
+        refused = next((each for each in shapes.values() if isinstance(each, Drop)), None)
+        if refused is not None:
+            conformers, drop = (), refused
+        for conformer in conformers:
+            self.buckets.add(shapes[conformer.multiplicity], conformer)
         if drop is not None:
             self.stats.count_drop(drop)
         self.stats.work.embedded(result.line, conformers)
         if conformers:
-            self.stats.missing += self.settings.conformers - len(conformers)
+            self.stats.missing += len(shapes) * self.settings.conformers - len(conformers)
         else:
             self.stats.kept_lines -= 1
         self.ledger.embedded(result.line, len(conformers), drop)
 
-    def _shape(self, result: Embedded) -> Hashable | Drop:
-        """The engine's shape for a molecule; a Drop if the engine cannot compute it."""
+    def _shape(self, first: Conformer) -> Hashable | Drop:
+        """The engine's shape for a conformer; a Drop if the engine cannot compute it."""
         from pyscf_ipu.base.errors import InvalidMolecule, TooLarge
-        from pyscf_ipu.molecule.molecule import Molecule
 
-        first = result.conformers[0]
         key = _composition(first)
         if key not in self.shape_of:
-            molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
             try:
-                self.shape_of[key] = self.engine.shape(molecule, coarse=self.settings.coarse)
+                shape = self.engine.shape(first.molecule(), coarse=self.settings.coarse)
+                self.shape_of[key] = shape
             except InvalidMolecule as error:  # any other error is none of the molecule's
                 reason = TOO_LARGE if isinstance(error, TooLarge) else "invalid"
-                return Drop(result.line, first.smiles, reason, detail=str(error), id=first.id)
+                return Drop(first.line, first.smiles, reason, detail=str(error), id=first.id)
         shape = self.shape_of[key]
         if shape in self.refused:
             detail = self.refused[shape]
-            return Drop(result.line, first.smiles, TOO_LARGE, detail=detail, id=first.id)
+            return Drop(first.line, first.smiles, TOO_LARGE, detail=detail, id=first.id)
         return shape
 
     def _flush(self, embed: EmbedPool, compute: ComputePool) -> Iterator[Hashable]:
@@ -279,6 +278,6 @@ class Pipeline:
         )
 
 
-def _composition(conformer: Conformer) -> tuple[bytes, int]:
+def _composition(conformer: Conformer) -> tuple[bytes, int, int]:
     """All that a shape depends on."""
-    return conformer.numbers.tobytes(), conformer.charge
+    return conformer.numbers.tobytes(), conformer.charge, conformer.multiplicity

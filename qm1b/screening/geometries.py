@@ -23,7 +23,7 @@ from pyscf_ipu.molecule.smiles import heavy_first
 from qm1b.inputs.records import Record, smiles_of
 from qm1b.rows.identity import bonds_of
 from qm1b.screening.graphs import canonical, check_chemistry, parsed
-from qm1b.screening.limits import SHOWN, Dropped, Limits, hydrogens
+from qm1b.screening.limits import CLOSED, SHOWN, Dropped, Electrons, Limits, hydrogens
 
 MAX_COORDINATE_ANGSTROM = 100.0
 """Positions are stored and computed in float32, whose digits no longer suffice farther out."""
@@ -48,7 +48,7 @@ class Given(NamedTuple):
     geometry: Geometry
     smiles: str
     """Canonical; "" if not known."""
-    charge: int
+    electrons: Electrons
     pair: str = ""
     """The comment, if its two integers were read as charge and multiplicity of an ion."""
 
@@ -62,7 +62,7 @@ def read(record: Record, limits: Limits) -> Given:
     with rdBase.BlockLogs():
         try:
             given = {"sdf": _sdf, "xyz": _xyz}[record.format](record.block, limits)
-            _check_positions(given.geometry, given.charge)
+            _check_positions(given.geometry, given.electrons)
         except (Refused, Dropped) as problem:
             is_ours = isinstance(problem, Dropped)
             dropped = problem if is_ours else Dropped(problem.reason, str(problem))
@@ -122,35 +122,34 @@ def _sdf(block: str, limits: Limits) -> Given:
     Chem.SanitizeMol(graph)
     _check_hydrogens(hydrogens(graph))
     Chem.AssignStereochemistryFrom3D(graph)
-    charge = limits.check_electrons(graph)
-    stated = sdf.stated_charge(block)
+    stated = sdf.stated_charge(block, limits.open_shells)
+    electrons = limits.check_electrons(graph, sdf.stated_multiplicity(block))
     if stated is not None:
-        _check_charges(stated, charge, "the atoms")
+        _check_charges(stated, electrons.charge, "the atoms")
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     geometry = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
-    return Given(geometry, canonical(graph)[0], charge)
+    return Given(geometry, canonical(graph)[0], electrons)
 
 
 def _xyz(block: str, limits: Limits) -> Given:
     frame = parse_frame(block)
-    frame.check()
-    given = frame.charge
+    frame.check(limits.open_shells)
+    given, spin = frame.charge, frame.multiplicity
     limits.check_size(frame.numbers.tolist())
     if not frame.keys.get("smiles"):
-        charge = given or 0
-        limits.check_closed_shell(frame.numbers.tolist(), charge)
+        electrons = limits.check_spin(frame.numbers.tolist(), given or 0, multiplicity=spin)
         if not np.isfinite(frame.positions_angstrom).all():
             raise Dropped("invalid_geometry", "a coordinate is not a finite number")
         identity = bonds_of(frame.numbers, frame.positions_angstrom)
         geometry = _geometry(frame.numbers, frame.positions_angstrom, identity)
-        return Given(geometry, "", charge, pair=frame.pair)
+        return Given(geometry, "", electrons, pair=frame.pair)
     _, graph = parsed(smiles_of(frame.keys["smiles"]), limits)
-    charge = limits.check_electrons(graph)
+    electrons = limits.check_electrons(graph, spin)
     if given is not None:
-        _check_charges(given, charge, "the SMILES")
+        _check_charges(given, electrons.charge, "the SMILES")
     _check_formula(frame, graph)
     geometry = _geometry(frame.numbers, frame.positions_angstrom)
-    return Given(geometry, canonical(graph)[0], charge, pair=frame.pair)
+    return Given(geometry, canonical(graph)[0], electrons, pair=frame.pair)
 
 
 def _check_formula(frame: Frame, graph: Chem.Mol) -> None:
@@ -175,9 +174,11 @@ def _check_charges(given: int, charge: int, of: str) -> None:
         raise Dropped("mismatch", f"charge {given:+d} is given, {of} have {charge:+d}")
 
 
-def _check_positions(geometry: Geometry, charge: int) -> None:
+def _check_positions(geometry: Geometry, electrons: Electrons) -> None:
+    charge, (multiplicity, *_) = electrons
+    molecule = Molecule(geometry.numbers, geometry.positions, charge, multiplicity=multiplicity)
     try:
-        Molecule(geometry.numbers, geometry.positions, charge).check()
+        molecule.check(open_shell=electrons.multiplicities != CLOSED)
     except InvalidMolecule as error:
         raise Dropped("invalid_geometry", str(error)) from None
     farthest = float(np.abs(geometry.positions).max()) * BOHR_TO_ANGSTROM

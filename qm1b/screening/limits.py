@@ -1,19 +1,37 @@
-"""The limits of what is computed: elements, size, charge, closed shells."""
+"""The limits of what is computed: elements, size, charge, spin."""
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rdkit import Chem
 
 from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, symbol_of
+from qm1b.reference import free_atoms
+from qm1b.settings import EVERY, RunSettings
 
 SHOWN = 200
 """Characters of a dropped line that are kept."""
 
 MAX_CHARGE = 8
 """Largest charge of either sign: no isolated molecule of this size holds more."""
+
+
+CLOSED = (1,)
+"""The multiplicities of a closed shell, which alone is computed in restricted form."""
+
+KEEPS = "--open-shells keeps open shells"
+
+
+class Electrons(NamedTuple):
+    """What a molecule's electrons are, as its record has them."""
+
+    charge: int
+    """In e."""
+    multiplicities: tuple[int, ...] = CLOSED
+    """Those that are computed, the highest first."""
 
 
 class Dropped(Exception):
@@ -37,6 +55,20 @@ class Limits:
     element."""
     max_aos: int
     keep_charged: bool = False
+    open_shells: bool = False
+    every_multiplicity: bool = False
+    """Whether open shells have all multiplicities that their unpaired electrons allow."""
+
+    @classmethod
+    def of(cls, settings: RunSettings, n_ao: Callable[[list[int]], int]) -> "Limits":
+        """The limits of a run."""
+        return cls(
+            n_ao,
+            settings.max_aos,
+            settings.keep_charged,
+            open_shells=settings.open_shells,
+            every_multiplicity=settings.multiplicities == EVERY,
+        )
 
     def check_atoms(self, graph: Chem.Mol) -> None:
         """Elements, fragments and a lower bound of the size, before RDKit does any chemistry.
@@ -76,34 +108,62 @@ class Limits:
                 numbers.append(number)
         return numbers
 
-    def check_electrons(self, graph: Chem.Mol) -> int:
-        """Radicals, charge, parity and the size with hydrogens; returns the charge.
+    def check_electrons(self, graph: Chem.Mol, multiplicity: int | None = None) -> Electrons:
+        """Radicals, charge, parity and the size with hydrogens.
+
+        Args:
+            graph: of the molecule.
+            multiplicity: the one that its record states; None for one more than the unpaired
+                electrons of the graph, which are parallel by Hund's rule.
 
         Raises:
             Dropped: radical, charged, odd_electrons or too_large.
         """
         radicals = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
-        if radicals:
-            raise Dropped("radical", f"{radicals} unpaired electron(s)")
+        if radicals and not self.open_shells:
+            raise Dropped("radical", f"{radicals} unpaired electron(s); {KEEPS}")
         charge = Chem.GetFormalCharge(graph)
         numbers = [atom.GetAtomicNum() for atom in graph.GetAtoms()]
-        self.check_closed_shell(numbers + [1] * hydrogens(graph), charge)
-        return charge
+        spin = radicals + 1 if multiplicity is None else multiplicity
+        if multiplicity is None and radicals and len(numbers) == 1 and not hydrogens(graph):
+            spin = of_atom(numbers[0] - charge, spin)
+        return self.check_spin(numbers + [1] * hydrogens(graph), charge, multiplicity=spin)
 
-    def check_closed_shell(self, numbers: list[int], charge: int) -> None:
+    def check_spin(
+        self, numbers: list[int], charge: int, multiplicity: int | None = None
+    ) -> Electrons:
         """Charge, parity and size, hydrogens included.
+
+        Args:
+            numbers: of all atoms.
+            charge: in e.
+            multiplicity: 2S + 1; None for the least that the number of electrons allows.
 
         Raises:
             Dropped: charged, odd_electrons or too_large.
         """
         if charge and not self.keep_charged:
-            raise Dropped("charged", f"charge {charge:+d}; --keep-charged keeps closed-shell ions")
+            raise Dropped("charged", f"charge {charge:+d}; --keep-charged keeps ions")
         if abs(charge) > MAX_CHARGE:
             raise Dropped("charged", f"charge {charge:+d}; at most {MAX_CHARGE} of either sign")
         n_electrons = sum(numbers) - charge
-        if n_electrons < 1 or n_electrons % 2:
-            raise Dropped("odd_electrons", f"{n_electrons} electrons; only closed shells")
+        if n_electrons < 1:
+            raise Dropped("odd_electrons", "no electrons")
+        if n_electrons % 2 and not self.open_shells:
+            raise Dropped("odd_electrons", f"{n_electrons} electrons; {KEEPS}")
+        spin = n_electrons % 2 + 1 if multiplicity is None else multiplicity
+        if not 0 < spin <= n_electrons + 1 or (n_electrons - spin) % 2 == 0:
+            raise Dropped("odd_electrons", f"{n_electrons} electrons; multiplicity {spin}")
         self.check_size(numbers)
+        least = spin if not self.every_multiplicity else 1 + n_electrons % 2
+        return Electrons(charge, tuple(range(spin, least - 1, -2)))
+
+
+def of_atom(electrons: int, otherwise: int) -> int:
+    """The multiplicity of an atom's ground state, by its number of electrons; `otherwise` if d or f
+    shells are open."""
+    is_known = 1 <= electrons <= MAX_ATOMIC_NUMBER and electrons not in free_atoms.OPEN_D
+    return free_atoms.multiplicity(electrons) if is_known else otherwise
 
 
 def hydrogens(graph: Chem.Mol) -> int:

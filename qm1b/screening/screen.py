@@ -18,7 +18,7 @@ from qm1b.screening import geometries
 from qm1b.screening.atom_order import AtomOrder
 from qm1b.screening.geometries import Geometry
 from qm1b.screening.graphs import canonical, parsed
-from qm1b.screening.limits import SHOWN, Dropped, Limits
+from qm1b.screening.limits import CLOSED, SHOWN, Dropped, Limits
 
 KEY_BYTES = 16
 """Digest size for the duplicate check: a million molecules must fit into little memory."""
@@ -41,6 +41,8 @@ class Candidate:
     """Its name in the input."""
     atoms: AtomOrder | None = None
     """Where the atoms of its SMILES stand in the input; None if a geometry says so, or nobody."""
+    multiplicities: tuple[int, ...] = CLOSED
+    """Each conformer becomes a row of each; of all but CLOSED the calculation is unrestricted."""
 
     @property
     def identity(self) -> str:
@@ -92,32 +94,42 @@ class Screen:
     def _screen(self, record: Record) -> Candidate:
         with rdBase.BlockLogs():
             graph, molecule = parsed(record.smiles, self.limits)
-            charge = self.limits.check_electrons(molecule)
+            electrons = self.limits.check_electrons(molecule)
             smiles, heavy = canonical(molecule)
         first = self._seen.setdefault(_key(smiles), record.number)
         if first != record.number:
             raise Dropped("duplicate", f"same molecule as line {first}: {smiles}")
         atoms = AtomOrder.of(graph, heavy)
-        return Candidate(record.number, smiles, charge, id=record.id, atoms=atoms)
+        charge, spins = electrons
+        return Candidate(
+            record.number, smiles, charge, id=record.id, atoms=atoms, multiplicities=spins
+        )
 
     def _geometry(self, record: Record) -> Candidate:
         """A record with positions; several of one molecule are its conformers."""
-        geometry, smiles, charge, pair = geometries.read(record, self.limits)
+        geometry, smiles, (charge, spins), pair = geometries.read(record, self.limits)
         numbers, positions = geometry.numbers.tobytes(), geometry.positions.tobytes()
-        place = _key(f"{smiles} {charge}", numbers, positions)
-        first = self._seen.setdefault(place, record.number)
-        if first != record.number:
+        # A geometry in a multiplicity that it had before is a duplicate, whatever the others are.
+        who = f"{smiles} {charge}"
+        places = {m: _key(who + f" {m}" * (m > 1), numbers, positions) for m in spins}
+        first = min(self._seen.get(place, record.number) for place in places.values())
+        spins = tuple(m for m in spins if places[m] not in self._seen)
+        self._seen |= dict.fromkeys(places.values(), first)
+        if not spins:
             again = Dropped("duplicate", f"same molecule and positions as line {first}")
             again.smiles = smiles
             raise again
-        molecule = Candidate(record.number, smiles, charge, geometry=geometry, id=record.id)
+        molecule = Candidate(
+            record.number, smiles, charge, geometry=geometry, id=record.id, multiplicities=spins
+        )
         mistake = geometries.looks_like(geometry)
         for remark in (PAIR if pair else "", mistake and in_words(mistake)):
             if remark:
                 self.remarks.setdefault(remark, [record.number, 0])[1] += 1
         key = _key(f"{molecule.identity} {charge}")
-        self._geometries[key] += 1
-        return replace(molecule, first=(self._geometries[key] - 1) * self.copies)
+        before = self._geometries[key]
+        self._geometries[key] += len(spins)
+        return replace(molecule, first=before * self.copies)
 
 
 def _key(text: str, *more: bytes) -> bytes:

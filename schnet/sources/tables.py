@@ -32,7 +32,7 @@ STD_LIMIT_EV = 0.01
 
 _POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions")
 _TO_PREDICT = ("id", "charge")
-_QUALITY = ("status", "converged", "suspect", "energy_std", "jk")
+_QUALITY = ("status", "converged", "suspect", "energy_std", "jk", "multiplicity")
 
 
 class TableSource(Source):
@@ -118,6 +118,8 @@ class TableSource(Source):
             tests[f"std of {STD_LIMIT_EV} eV or more"] = spread < np.float32(STD_LIMIT_EV)
         if "suspect" in batch:
             tests["suspect"] = batch["suspect"] == ""
+        if "multiplicity" in batch:  # the network does not know of spins
+            tests["an open shell"] = batch["multiplicity"] == 1
         return tests
 
 

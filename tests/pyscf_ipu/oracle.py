@@ -75,7 +75,8 @@ def ground_state(mol, basis="sto-3g", xc="b3lyp", grid_level=0, cart=False):
         field = dft.RKS(mole, xc=functional(xc).pyscf_name)
         if functional(xc).vv10 is None:
             field.nlc = 0
-        field.grids.level = grid_level
+        # PySCF's pairs of points of its own level for them, 3, take a minute.
+        field.grids.level = field.nlcgrids.level = grid_level
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-12, 1e-7, 200
     field.kernel()
     assert field.converged

@@ -47,8 +47,8 @@ def test_public_names(name):
     for public in package.__all__:
         assert getattr(package, public).__name__ == public
     assert set(package.__all__) <= set(dir(package))
-    with pytest.raises(AttributeError, match="no attribute 'uks'"):
-        _ = package.uks
+    with pytest.raises(AttributeError, match="no attribute 'roks'"):
+        _ = package.roks
 
 
 STRUCK = """

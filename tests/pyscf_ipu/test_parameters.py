@@ -122,6 +122,7 @@ def energy_of_atoms(mol, **given):
 
 TAKE_A_LEVEL = {
     "rks": pi.rks,
+    "uks": pi.uks,
     "forces": pi.forces,
     "optimize": pi.optimize,
     "frequencies": pi.frequencies,
@@ -142,7 +143,7 @@ def test_a_level_is_what_is_computed_with(monkeypatch, function, name):
         used.append(solver.settings)
         raise Stopped
 
-    monkeypatch.setattr(Solver, "run", run)
+    monkeypatch.setattr(Solver, "compute", run)
     level = {"precision": "float64"} | FIELDS[name][1] | {name: FIELDS[name][2]}
     with pytest.raises((Stopped, UsageError)) as end:
         TAKE_A_LEVEL[function](HYDROGEN, **level)
@@ -154,14 +155,14 @@ def test_a_level_is_what_is_computed_with(monkeypatch, function, name):
 
 def batches(monkeypatch, function, **given):
     """How many batches four molecules are computed in."""
-    counts, real = [], Solver.run
+    counts, real = [], Solver.compute
 
     def run(solver, shape, mols, *args, **kwargs):
         counts.append(len(mols))
         return real(solver, shape, mols, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Solver, "run", run)
+        patch.setattr(Solver, "compute", run)
         function([HYDROGEN] * 4, **CHEAP, **given)
     assert sum(counts) == 4
     return len(counts)
@@ -223,6 +224,10 @@ OTHERS = {
         "stability": lambda _: (
             result(**CHEAP).stable is None and result(**CHEAP, stability=True).stable
         ),
+        "stable_unrestricted": lambda _: (
+            result(**CHEAP).stable_unrestricted is None
+            and result(**CHEAP, stable_unrestricted=True).stable_unrestricted
+        ),
         "history": lambda _: not result(**CHEAP).history and result(**CHEAP, history=True).history,
         "workers": lambda patch: (
             [batches(patch, pi.rks, workers=n) for n in (1, 2, 4)] == [1, 2, 4]
@@ -232,6 +237,19 @@ OTHERS = {
             and pi.rks(HYDROGEN, **CHEAP, machine="bow").ipu_cycles_low > 1e5
         ),
         "solver": lambda _: contradicts(pi.rks, HYDROGEN),
+    },
+    "uks": {
+        "molecules": lambda _: len(pi.uks([HYDROGEN] * 2, **CHEAP).energy) == 2,
+        "guess": lambda _: (
+            pi.uks(TORN, **CHEAP, guess="mixed").cycles > pi.uks(TORN, **CHEAP).cycles
+        ),
+        "throw": lambda _: throws(pi.uks),
+        "orbitals": lambda _: pi.uks(HYDROGEN, **CHEAP, orbitals=True).mo_coeff.shape == (2, 2, 2),
+        "forces": lambda _: pi.uks(HYDROGEN, **CHEAP, forces=True).forces.shape == (2, 3),
+        "stability": lambda _: pi.uks(HYDROGEN, **CHEAP, stability=True).stable,
+        "history": lambda _: pi.uks(HYDROGEN, **CHEAP, history=True).history,
+        "workers": lambda patch: [batches(patch, pi.uks, workers=n) for n in (1, 2)] == [1, 2],
+        "solver": lambda _: contradicts(pi.uks, HYDROGEN),
     },
     "forces": {
         "molecules": lambda _: len(pi.forces([HYDROGEN] * 2, **CHEAP)) == 2,

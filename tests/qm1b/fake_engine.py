@@ -63,19 +63,32 @@ class Solver:
     def batch_size(self, shape):
         return 4
 
-    def memory_bytes(self, shape, forces=False):
+    def memory_bytes(self, shape, forces=False, open_shell=False):
         return 1
 
-    def compile(self, shape, stability=False):
-        if (shape, stability) in self.compiled:
+    def compile(self, shape, stability=False, open_shell=False):
+        if (shape, stability, open_shell) in self.compiled:
             return None
         if self.is_simulated and shape.n_ao == 64:
             raise TooLarge("too large for a simulated chip: 700000 bytes")
-        self.compiled.add((shape, stability))
+        self.compiled.add((shape, stability, open_shell))
         return SimpleNamespace(shape=shape, seconds=0.01, cached=False)
 
-    def compile_gradient(self, shape):
+    def compile_gradient(self, shape, open_shell=False):
         return None
+
+    def compute(self, shape, molecules, wanted, convergence=None):
+        """Open shells: what is unpaired sits on the first atom."""
+        results = self.run(
+            shape, molecules, convergence, wanted.forces, wanted.stability, wanted.orbitals
+        )
+        for molecule, result, guess in zip(molecules, results, wanted.guesses, strict=True):
+            assert guess == ("mixed" if molecule.multiplicity == 1 else "atoms")
+            spin = molecule.unpaired / 2
+            result.s_squared = spin * (spin + 1) + (0.5 if molecule.multiplicity == 1 else 0.0)
+            result.spin_populations = molecule.unpaired * np.eye(len(molecule.numbers))[0]
+            result.mo_energy = np.stack([result.mo_energy] * 2)
+        return results
 
     def run(
         self, shape, molecules, convergence=None, forces=False, stability=False, orbitals=False
@@ -204,7 +217,7 @@ class Fragile64(Solver):
             raise TooLarge("too large in float64")
         return super().shape(molecule, coarse)
 
-    def memory_bytes(self, shape, forces=False):
+    def memory_bytes(self, shape, forces=False, open_shell=False):
         return 2 if self.precision == "float64" else 1
 
     def run(self, shape, molecules, convergence=None, forces=False, stability=False):

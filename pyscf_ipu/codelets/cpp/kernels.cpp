@@ -2,6 +2,7 @@
 // REAL float or double.
 #include "kernels.hpp"
 
+#include "fitting/fitting_columns.hpp"
 #include "fitting/fitting_gradient.hpp"
 #include "fitting/fitting_integrals.hpp"
 #include "fitting/fitting_repulsion.hpp"
@@ -29,7 +30,7 @@ template <class T>
 Kernels<T> table() {
   return {pair_strips<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           fitting_integrals<T>,   fitting_gradient<T>,    fitting_solution<T>,    fitting_repulsion<T>,
-          eri_gradient<T>,        one_electron<T>,        attraction_gradient<T>,
+          fitting_columns<T>,     fitting_weights<T>,     eri_gradient<T>,        one_electron<T>,        attraction_gradient<T>,
           becke_weights<T>,       becke_gradient<T>,      nonlocal_pairs<T>,      nonlocal_gradient<T>,
           ao_values<T>,           packed_ao_values<T>,    xc_density<T>,          xc_potential<T, T>,
           xc_potential<T, double>, xc_moments<T>,         xc_projection<T>,       xc_gradient<T>,

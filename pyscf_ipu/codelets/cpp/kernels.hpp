@@ -50,7 +50,7 @@ struct SupermatrixPass {
 };
 
 // aos[rows, 2]: the two AOs of every row of the tile plan, or -1; places[n_aos, n_aos]: of AO pairs in
-// G; elements of half of it.
+// G; elements of half of it; whether exchange stands apart, in a second half.
 template <class T>
 struct SupermatrixProblem {
   EriProblem<T> eri;
@@ -58,6 +58,7 @@ struct SupermatrixProblem {
   const std::int32_t *aos, *places;
   std::int32_t n_aos;
   std::int64_t elements;
+  bool apart;
 };
 
 // The integrals of auxiliary shells (bras, a strip of "pairs" of one shell each) with pairs of AOs, or
@@ -88,15 +89,25 @@ struct SolutionProblem {
 };
 
 // B[functions, pairs] and which pairs have any; a density over AO pairs, off-diagonal elements doubled;
-// the first `count` of vectors[n, width], whose squares with these signs are a density, too.
+// the first `count` of vectors[n, width], whose squares with these signs are a density, too.  A rough K
+// is computed in float.
 template <class T>
 struct RepulsionProblem {
   const T* b;
   const std::int32_t* present;
   const T *density, *vectors, *signs;
   std::int64_t functions, pairs, n, width, count;
-  bool with_coulomb;
+  bool with_coulomb, rough;
   const T* row(std::int64_t function) const { return b + function * pairs; }
+};
+
+// Which row of the tile plan an AO pair has, row[n, n]; the first `used` of columns[n, width] of a
+// density.
+template <class T>
+struct ColumnsProblem {
+  const std::int32_t* row;
+  const T* columns;
+  std::int64_t n, width, used, functions;
 };
 
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
@@ -267,6 +278,10 @@ struct Kernels {
   void (*fitting_solution)(const SolutionProblem& problem, T* out, std::int32_t* present);
   // charge[functions] and J[pairs] of the density, K[pairs] of the vectors.
   void (*fitting_repulsion)(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange);
+  // out[n, width, functions] from integrals[rows, functions].
+  void (*fitting_columns)(const ColumnsProblem<T>& problem, const T* integrals, T* out);
+  // Adds to weights[rows, functions] from w[n, width, functions].
+  void (*fitting_weights)(const ColumnsProblem<T>& problem, const T* w, T* weights);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
   // overlap[rows], nuclear[rows] and dipole[3, rows] of all classes.
   void (*one_electron)(const std::vector<OneElectronClass<T>>& classes, std::int64_t rows, T* overlap,

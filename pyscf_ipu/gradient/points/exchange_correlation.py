@@ -26,20 +26,25 @@ from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.xc.semilocal.functionals import Functional
+from pyscf_ipu.xc.semilocal.moments import energy_and_slopes
+
+Spins = tuple[FloatNN | Columns, ...]
+"""A density as `GridProducts.prepared` gives it, or those of two spins."""
 
 WHOLE = -1
 """In place of a number of columns: they are the density matrix itself."""
 
 
 def exchange_correlation_gradient(
-    atoms: Atoms, functional: Functional, density: FloatNN | Columns, products: GridProducts
+    atoms: Atoms, functional: Functional, density: Spins, products: GridProducts
 ) -> FloatA3:
-    """Derivative of the semilocal energy with respect to the nuclei, at a fixed density matrix.
+    """Derivative of the semilocal energy with respect to the nuclei, at fixed density matrices.
 
     Args:
         atoms: the molecule.
         functional: of the energy.
-        density: as `products.prepared` gives it.
+        density: as `products.prepared` gives it; of closed shells, or of the two spins, each as
+            closed shells.
         products: how a machine computes densities.
     """
     grid = grid_blocks(atoms, functional)
@@ -49,12 +54,15 @@ def exchange_correlation_gradient(
     def at_fixed_weights(
         ao: AoBlocks, weights: FloatTG, *places: Array
     ) -> tuple[tuple[FloatTG], FloatA3]:
-        moments = products.moments(ao, density, functional.needs_tau)
-        energy, factors = jax.vmap(partial(points_vertex, functional))(moments, weights)
-        by_nuclei = points_gradient(
-            atoms, functional, ao, places=Places(*places), factors=factors, density=density
-        )
-        return (energy,), by_nuclei
+        moments = [products.moments(ao, one, functional.needs_tau) for one in density]
+        vertex = points_vertex if len(density) == 1 else points_of_spins_vertex
+        energy, *factors = jax.vmap(partial(vertex, functional))(*moments, weights)
+        at = Places(*places)
+        by_nuclei = [
+            points_gradient(atoms, functional, ao, places=at, factors=f, density=one)
+            for f, one in zip(factors, density, strict=True)
+        ]
+        return (energy,), sum(by_nuclei[1:], by_nuclei[0])
 
     (energy,), total = grid.each(at_fixed_weights, *map(jnp.asarray, grid.places))
     return total + gradient_of_weights(atoms, energy)
@@ -79,6 +87,15 @@ def points_vertex(
     energy, v_rho, v_sigma, *v_tau = functional.energy_and_potential(*ingredients)
     factors = [weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
     return energy, jnp.stack([*factors, *(weights * v for v in v_tau)])
+
+
+def points_of_spins_vertex(
+    functional: Functional, alpha: FloatVG, beta: FloatVG, weights: FloatG
+) -> tuple[FloatG, FloatVG, FloatVG]:
+    """Do the same for two spins, whose moments are those of closed shells: twice their own."""
+    own = 0.5 * jnp.stack([alpha, beta])
+    energy, by_moments = energy_and_slopes(functional, own)
+    return energy, *(0.5 * weights * by for by in by_moments)
 
 
 def points_gradient(

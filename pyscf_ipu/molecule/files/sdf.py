@@ -4,7 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pyscf_ipu.molecule.files.stated import CHARGES, MULTIPLICITIES, charge_of, check_closed_shell
+from pyscf_ipu.molecule.files.stated import (
+    CHARGES,
+    MULTIPLICITIES,
+    charge_of,
+    check_closed_shell,
+    multiplicity_of,
+)
 
 END = "$$$$"
 
@@ -46,13 +52,27 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
         yield Entry(kept, size > MAX_CHARACTERS, first)
 
 
-def stated_charge(block: str) -> int | None:
+def stated_charge(block: str, open_shell: bool = False) -> int | None:
     """The charge that data fields state, in e; None if they state none.
 
     Raises:
-        Refused: it is no whole number, or a field states an open shell.
+        Refused: it is no whole number, or a field states an open shell, which may not be one.
     """
-    keys = {name.lower(): value for name, value in _FIELD.findall(block)}
-    known = {key: value for key, value in keys.items() if key in _STATED}
-    check_closed_shell(known)
+    known = _stated(block)
+    if not open_shell:
+        check_closed_shell(known)
     return charge_of(known)
+
+
+def stated_multiplicity(block: str) -> int | None:
+    """The multiplicity that data fields state; None if they state none.
+
+    Raises:
+        Refused: it is no positive whole number.
+    """
+    return multiplicity_of(_stated(block), ())
+
+
+def _stated(block: str) -> dict[str, str]:
+    keys = {name.lower(): value for name, value in _FIELD.findall(block)}
+    return {key: value for key, value in keys.items() if key in _STATED}

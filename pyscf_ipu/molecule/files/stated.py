@@ -1,10 +1,11 @@
 """What the comment of a frame states about the molecule: charge, spin, unit, periodicity.
 
-The engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use
-one word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
-2S + 1, as here.  Only what is a closed shell in both meanings passes.
+Programs use one word for several things: PySCF's `spin` is the number of unpaired electrons, others
+mean by it 2S + 1, as here.  A number that is the other one does not go with the number of
+electrons, which is refused later.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
@@ -35,13 +36,16 @@ UNPAIRED = ("uhf", "unpaired", "2s")
 TOTAL_SPIN = "s"
 """The key that states S."""
 
+SPINS = (*MULTIPLICITIES, *UNPAIRED, TOTAL_SPIN)
+"""Keys from which the multiplicity follows."""
+
 UNITS = ("units", "unit", "coordinates_units", "coordinates_unit")
 """Keys that state the unit of the positions."""
 
 MOMENTS = ("initial_magmoms", "initial_magmom", "magmoms", "magmom")
 """ASE's magnetic moments, given or computed, in the comment or as a column of the atoms."""
 
-STATED = (*CHARGES, *MULTIPLICITIES, *UNPAIRED, TOTAL_SPIN, *UNITS, *MOMENTS, "pbc", "lattice")
+STATED = (*CHARGES, *SPINS, *UNITS, *MOMENTS, "pbc", "lattice")
 """Keys that are read here; one that a comment has twice must have one value."""
 
 ANGSTROM_PER_UNIT = {
@@ -113,17 +117,48 @@ def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> 
     Raises:
         Refused: a multiplicity other than 1, a magnetic moment, or one that cannot be read.
     """
-    for key in MULTIPLICITIES:
-        if key in keys:
-            _check_multiplicity(key, keys[key])
-    for key in UNPAIRED:
-        if key in keys and whole_number(keys[key]) != 0:
-            what = f"{key}={keys[key].strip()[:40]} unpaired electrons: the calculation is"
-            raise Refused("radical", "open shell", f"{what} restricted (closed shell); write 0")
-    if TOTAL_SPIN in keys:
-        _check_multiplicity("S", keys[TOTAL_SPIN])
-    stated = [word for key in MOMENTS for word in keys.get(key, "").replace(",", " ").split()]
-    _check_moments([*stated, *moments])
+    if any(abs(moment) >= MOMENT_ROUNDING for one in _moments(keys, moments) for moment in one):
+        raise Refused(
+            "radical",
+            "magnetic moments",
+            "magnetic moments (magmoms) are not zero, which means an open shell: the calculation "
+            "is restricted (closed shell); if a singlet is meant, remove them",
+        )
+    multiplicity = multiplicity_of(keys)
+    if multiplicity not in (None, 1):
+        shown = " and ".join(_shown(key, keys[key]) for key in SPINS if key in keys)
+        raise Refused(
+            "radical",
+            "open shell",
+            f"{shown} is an open shell (the multiplicity 2S + 1 is {multiplicity}): the "
+            "calculation is restricted (closed shell); leave this molecule out",
+        )
+
+
+def multiplicity_of(keys: Mapping[str, str], moments: Sequence[str] = ()) -> int | None:
+    """The multiplicity 2S + 1 that the keys state, or magnetic moments; None if none does.
+
+    Args:
+        keys: those of the comment, in lower case.
+        moments: magnetic moments from a column of the atoms, as text.
+
+    Raises:
+        Refused: it cannot be read, or two keys disagree.
+    """
+    stated = _agreed(keys, SPINS, lambda key: _multiplicity(key, keys[key]), what="multiplicities")
+    # A file of ASE's may have the moment of the molecule beside those of its atoms.
+    totals = {abs(sum(one)) for one in _moments(keys, moments)}
+    total = max(totals, default=0.0)
+    if stated is not None and total >= MOMENT_ROUNDING and round(total) + 1 != stated:
+        what = f"multiplicity {stated} and magnetic moments (magmoms) that add up to {total:.3g}"
+        raise Refused("mismatch", "contradictory spins", f"{what} contradict each other: keep one")
+    if stated is not None or total < MOMENT_ROUNDING:
+        return stated
+    if total - min(totals) >= MOMENT_ROUNDING or abs(total - round(total)) >= MOMENT_ROUNDING:
+        shown = " and ".join(f"{one:.3g}" for one in sorted(totals))
+        what = f"magnetic moments (magmoms) add up to {shown}: one whole number is needed"
+        raise Refused("unparsable", "unreadable magnetic moments", what)
+    return round(total) + 1
 
 
 def angstrom_per_unit(keys: Mapping[str, str]) -> float:
@@ -171,12 +206,14 @@ def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
             raise Refused("mismatch", f"contradictory {key}", what)
 
 
-def _check_multiplicity(key: str, text: str) -> None:
-    """Refuse another multiplicity than 1; the key S states the spin, from which it follows."""
-    shown, singlet = f"{key}={text.strip()[:40]}", f"{key}={0 if key == 'S' else 1}"
-    multiplicity = _from_spin(text.strip()) if key == "S" else whole_number(text)
-    if multiplicity == 1:
-        return
+def _multiplicity(key: str, text: str) -> int:
+    """The multiplicity that a key states: itself, the number of unpaired electrons, or the spin."""
+    shown, singlet = _shown(key, text), _shown(key, str(int(key in MULTIPLICITIES)))
+    if key == TOTAL_SPIN:
+        multiplicity = _from_spin(text.strip())
+    else:
+        number = whole_number(text)
+        multiplicity = number if number is None or key in MULTIPLICITIES else number + 1
     if multiplicity is None:
         what = f"{shown}: it must be a whole number, the multiplicity 2S + 1"
         raise Refused("unparsable", "unreadable multiplicity", what)
@@ -187,12 +224,12 @@ def _check_multiplicity(key: str, text: str) -> None:
             f"{shown}: it means the multiplicity 2S + 1, which is 1 for a closed shell, and not "
             f"the number of unpaired electrons as in PySCF; write {singlet} or leave it out",
         )
-    raise Refused(
-        "radical",
-        "open shell",
-        f"{shown} is an open shell (the multiplicity 2S + 1 is {multiplicity}): the calculation is "
-        f"restricted (closed shell) and computes only {singlet}; leave this molecule out",
-    )
+    return multiplicity
+
+
+def _shown(key: str, text: str) -> str:
+    """A key and its value as they are written."""
+    return f"{'S' if key == TOTAL_SPIN else key}={text.strip()[:40]}"
 
 
 def _from_spin(text: str) -> int | None:
@@ -204,18 +241,19 @@ def _from_spin(text: str) -> int | None:
     return whole_number(str(doubled + 1))
 
 
-def _check_moments(words: Sequence[str]) -> None:
-    for word in words:
-        try:
-            moment = float(word)
-        except ValueError:
-            what = f"magnetic moment {word[:40]!r}: magnetic moments must be numbers"
-            raise Refused("unparsable", "unreadable magnetic moments", what) from None
-        if abs(moment) >= MOMENT_ROUNDING or moment != moment:
-            raise Refused(
-                "radical",
-                "magnetic moments",
-                f"magnetic moments (magmoms) are not zero ({word[:40]}), which means an open "
-                "shell: the calculation is restricted (closed shell); if a singlet is meant, "
-                "remove them",
-            )
+def _moments(keys: Mapping[str, str], of_atoms: Sequence[str]) -> list[list[float]]:
+    """Magnetic moments of each key and of a column of the atoms."""
+    stated = [keys[key].replace(",", " ").split() for key in MOMENTS if key in keys]
+    return [[_moment(word) for word in words] for words in (*stated, of_atoms) if words]
+
+
+def _moment(word: str) -> float:
+    """One magnetic moment; raises Refused unless it is a finite number."""
+    try:
+        moment = float(word)
+    except ValueError:
+        moment = math.nan
+    if math.isfinite(moment):
+        return moment
+    what = f"magnetic moment {word[:40]!r}: magnetic moments must be numbers"
+    raise Refused("unparsable", "unreadable magnetic moments", what)

@@ -24,6 +24,7 @@ from pyscf_ipu.molecule.files.stated import (
     check_closed_shell,
     check_stated_once,
     is_periodic,
+    multiplicity_of,
 )
 from pyscf_ipu.molecule.files.two_integers import charge_and_multiplicity
 
@@ -70,17 +71,27 @@ class Frame:
     pair: str = ""
     """The comment, if its two integers were read as charge and multiplicity of an ion."""
 
-    def check(self) -> None:
-        """Raise Refused if the frame is periodic, or states that it is not a closed shell."""
+    def check(self, open_shell: bool = False) -> None:
+        """Raise Refused if the frame is periodic, or states that it is not a closed shell.
+
+        Args:
+            open_shell: whether it need not be one.
+        """
         if is_periodic(self.keys):
             what = "the frame is periodic (pbc or a lattice): only molecules are computed"
             raise Refused("periodic", "periodic", what)
-        check_closed_shell(self.keys, self.moments)
+        if not open_shell:
+            check_closed_shell(self.keys, self.moments)
 
     @property
     def charge(self) -> int | None:
         """The stated charge in e, if there is one; raises Refused if it cannot be understood."""
         return charge_of(self.keys)
+
+    @property
+    def multiplicity(self) -> int | None:
+        """The stated one, 2S + 1, if there is one; raises Refused if it cannot be understood."""
+        return multiplicity_of(self.keys, self.moments)
 
 
 def parse_frame(block: str, vectors: str | None = None) -> Frame:

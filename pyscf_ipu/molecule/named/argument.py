@@ -1,6 +1,7 @@
 """What the argument MOLECULE means: a file, a geometry, a name or a SMILES, in that order."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from pyscf_ipu.base.errors import InvalidMolecule
@@ -14,7 +15,9 @@ ATOM = re.compile(r"\s*[A-Za-z]{1,2}(\s+[-+.\deE]+){3}\s*(;|$)")
 """The beginning of a geometry in text."""
 
 
-def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecule:
+def find_molecule(
+    text: str, charge: int | None = None, seed: int = 0, *, multiplicity: int | None = None
+) -> Molecule:
     """The molecule that a command's argument names; nothing is looked up in a network.
 
     Args:
@@ -22,6 +25,7 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
             such as benzene, ALA, c20 or c_5, or a SMILES.
         charge: in units of e; None for that of the file or the SMILES, and 0 for a name.
         seed: of RDKit, for the geometry of a SMILES.
+        multiplicity: 2S + 1; None for that of the file or the SMILES, or 1.
 
     Raises:
         InvalidMolecule: it is none of these; the file cannot be read, or states another charge.
@@ -29,20 +33,21 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
     path = Path(text)
     if _is_file(path):
         if is_sdf(path):
-            return _with_charge(Molecule.from_sdf(path), charge, text)
-        return Molecule.from_xyz(path, charge)
+            molecule = _with_charge(Molecule.from_sdf(path), charge, text)
+            return _with_multiplicity(molecule, multiplicity)
+        return Molecule.from_xyz(path, charge, multiplicity=multiplicity)
     if is_sdf(path) or path.suffix.lower() in XYZ:
         raise InvalidMolecule(f"there is no file {text}: check the path")
     geometry = published.geometry(text)
     if geometry is not None:
-        return molecule_from_text(geometry, charge or 0)
+        return _with_multiplicity(molecule_from_text(geometry, charge or 0), multiplicity)
     if ATOM.match(text) or plain_name(text) in GEOMETRIES:
-        return molecule_from_text(text, charge or 0)
+        return _with_multiplicity(molecule_from_text(text, charge or 0), multiplicity)
     if len(text.split()) > 1:  # RDKit would take what stands behind a blank for a name
         raise _not_understood(text)
     smiles = published.smiles(text)
     try:
-        molecule = Molecule.from_smiles(smiles or text, seed=seed)
+        molecule = Molecule.from_smiles(smiles or text, seed, multiplicity=multiplicity)
     except InvalidMolecule as error:
         if "cannot be read" not in str(error):
             raise
@@ -65,6 +70,10 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def _with_multiplicity(molecule: Molecule, multiplicity: int | None) -> Molecule:
+    return molecule if multiplicity is None else replace(molecule, multiplicity=multiplicity)
 
 
 def _with_charge(molecule: Molecule, charge: int | None, text: str) -> Molecule:

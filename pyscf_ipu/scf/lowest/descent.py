@@ -4,6 +4,7 @@ The radius grows with steps that succeed and shrinks with those that do not (R. 
 Methods of Optimization, 1987, chapter 5).
 """
 
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -11,17 +12,21 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import (
+    Count,
+    Counts,
+    Flag,
+    FloatN,
+    FloatNN,
+    FloatSNN,
+    Scalar,
+    by_spin,
+    spin_after_spin,
+)
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, difference
-from pyscf_ipu.scf.lowest.rotation import (
-    UNSTABLE_HARTREE,
-    Response,
-    Rotation,
-    RotationField,
-    lowest_rotation,
-)
+from pyscf_ipu.scf.lowest.rotation import Response, Rotation, RotationField, lowest_rotation
 from pyscf_ipu.scf.orbitals import (
     density_of,
     is_padding,
@@ -53,15 +58,15 @@ class Problem(Protocol):
     @property
     def cycled(self) -> Fock: ...
 
-    def fock(self, density: FloatNN) -> tuple[FloatNN, EnergySum]: ...
+    def fock(self, density: FloatSNN) -> tuple[FloatSNN, EnergySum]: ...
 
-    def response(self, density: FloatNN) -> Response: ...
+    def response(self, density: FloatSNN) -> Response: ...
 
 
 class Descent(NamedTuple):
     """Where it ended."""
 
-    density: FloatNN
+    density: FloatSNN
     energy: Pair
     minimum: Flag  # whether it began in one
     sound: Flag  # whether all numbers were finite
@@ -69,10 +74,10 @@ class Descent(NamedTuple):
 
 
 class _State(NamedTuple):
-    orbitals: FloatNN  # the lowest so far
-    matrix: FloatNN  # Fock matrix at their density
+    orbitals: FloatSNN  # the lowest so far
+    matrix: FloatSNN  # Fock matrix at their density
     energy: Pair
-    trial: FloatNN  # orbitals of the next step
+    trial: FloatSNN  # orbitals of the next step
     radius: Scalar
     steps: Count
     minimum: Flag
@@ -82,8 +87,8 @@ class _State(NamedTuple):
 
 def descend(
     problem: Problem,
-    orbitals: FloatNN,
-    n_occupied: Count,
+    orbitals: FloatSNN,
+    n_occupied: Counts,
     tolerance: Precision,
     converged: Flag,
 ) -> Descent:
@@ -91,8 +96,8 @@ def descend(
 
     Args:
         problem: Fock matrix, energy and response.
-        orbitals: columns in the AO basis, occupied ones first.
-        n_occupied: number of occupied orbitals.
+        orbitals: columns in the AO basis, occupied ones first; of open shells those of both spins.
+        n_occupied: number of occupied orbitals, of open shells of either spin.
         tolerance: how far rounding goes.
         converged: whether the orbitals are those of a self-consistent field.
     """
@@ -120,7 +125,7 @@ def descend(
 
     end = lax.while_loop(unfinished, step, start)
     return Descent(
-        density=density_of(end.orbitals, n_occupied),
+        density=density_of_spins(end.orbitals, n_occupied),
         energy=end.energy,
         minimum=end.minimum & (end.steps == 0),
         sound=end.sound,
@@ -129,37 +134,22 @@ def descend(
 
 
 def _ahead(
-    problem: Problem, state: _State, n_occupied: Count, tolerance: Precision, converged: Flag
+    problem: Problem, state: _State, n_occupied: Counts, tolerance: Precision, converged: Flag
 ) -> _State:
     """With the orbitals of the next step as trial, or at the end in a minimum."""
-    n, dtype = state.orbitals.shape[0], state.orbitals.dtype
-    occupied = jnp.arange(n, dtype=jnp.int32) < n_occupied
-    orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
-    fock = similar(state.matrix, orbitals)
-    squares = orbitals * orbitals
-    absent = left_out(squares)
-    empty = ~occupied & ~is_padding(squares, problem.padded) & ~absent
-    allowed = empty[:, None] & occupied[None]
-    gradient = jnp.where(allowed, fock, 0.0)
+    open_shell = state.orbitals.ndim == 3
+    diagonal = spin_after_spin(partial(_semicanonical, padded=problem.padded), open_shell)
+    orbitals, levels, gradient, allowed = diagonal(state.orbitals, state.matrix, n_occupied)
     small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
     stationary = small | (converged & (state.steps == 0))
-    field = RotationField(
-        orbitals=orbitals,
-        levels=jnp.diagonal(fock),
-        gradient=gradient,
-        allowed=allowed,
-        stationary=stationary,
-    )
-    rotation = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
-    positive = (rotation.eigenvalue > rotation.error) | (rotation.error < abs(UNSTABLE_HARTREE))
-    minimum = stationary & (rotation.eigenvalue > UNSTABLE_HARTREE) & positive
+    field = RotationField(orbitals, levels, gradient, allowed=allowed, stationary=stationary)
+    rotation = lowest_rotation(problem.response(density_of_spins(orbitals, n_occupied)), field)
+    minimum = stationary & rotation.is_of_minimum
     radius, x = _within(rotation, state.radius, stationary)
-    turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
-    for _ in range(2):
-        turned = reorthonormalise(turned, problem.overlap)
+    turned = by_spin(partial(_turned, overlap=problem.overlap), open_shell)(orbitals, x)
     return state._replace(
         orbitals=orbitals,
-        trial=jnp.where(absent, 0.0, turned),  # where rounding would grow
+        trial=turned,
         radius=radius,
         steps=state.steps + (~minimum).astype(jnp.int32),
         minimum=minimum,
@@ -168,9 +158,9 @@ def _ahead(
     )
 
 
-def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precision) -> _State:
+def _moved(problem: Problem, state: _State, n_occupied: Counts, tolerance: Precision) -> _State:
     """At the trial, if its energy is lower; else where it was, with a shorter step ahead."""
-    matrix, terms = problem.fock(density_of(state.trial, n_occupied))
+    matrix, terms = problem.fock(density_of_spins(state.trial, n_occupied))
     energy = terms.total()
     lower = difference(energy, state.energy) < 0.05 * tolerance.energy_change
     radius = jnp.where(lower, jnp.minimum(1.5 * state.radius, LONGEST), 0.3 * state.radius)
@@ -181,16 +171,48 @@ def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precis
     return state._replace(orbitals=at[0], matrix=at[1], energy=at[2], radius=radius)
 
 
-def _within(rotation: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, FloatNN]:
+def _within(rotation: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, FloatSNN]:
     """The step and its length: at most the radius, and all of it at a stationary field."""
     there = length(rotation.vector)
     wanted = jnp.where(stationary, radius, jnp.minimum(radius, there))
     return wanted, rotation.vector * (wanted / jnp.maximum(there, jnp.finfo(there.dtype).tiny))
 
 
-def _semicanonical(orbitals: FloatNN, matrix: FloatNN, occupied: Bool[Array, " N"]) -> FloatNN:
-    """Rotate occupied and empty orbitals until the Fock matrix is diagonal within each space."""
+def _semicanonical(
+    orbitals: FloatNN, matrix: FloatNN, n_occupied: Count, padded: Bool[Array, " N"]
+) -> tuple[FloatNN, FloatN, FloatNN, Bool[Array, "N N"]]:
+    """Rotate occupied and empty orbitals until the Fock matrix is diagonal within each space.
+
+    Returns:
+        The orbitals, their levels (Hartree), the gradient, and which elements are rotations.
+    """
+    occupied = jnp.arange(orbitals.shape[0], dtype=jnp.int32) < n_occupied
     fock = similar(matrix, orbitals)
     same = occupied[:, None] == occupied[None]
     lowered = jnp.diag(jnp.where(occupied, -OCCUPIED_BELOW, 0.0).astype(fock.dtype))
-    return product(orbitals, jnp.linalg.eigh(jnp.where(same, fock, 0.0) + lowered)[1])
+    orbitals = product(orbitals, jnp.linalg.eigh(jnp.where(same, fock, 0.0) + lowered)[1])
+    fock = similar(matrix, orbitals)
+    allowed = rotations(orbitals, occupied, padded)
+    return orbitals, jnp.diagonal(fock), jnp.where(allowed, fock, 0.0), allowed
+
+
+def rotations(
+    orbitals: FloatNN, occupied: Bool[Array, " N"], padded: Bool[Array, " N"]
+) -> Bool[Array, "N N"]:
+    """Which elements turn an occupied orbital (column) into an empty one (row) that is there."""
+    squares = orbitals * orbitals
+    empty = ~occupied & ~is_padding(squares, padded) & ~left_out(squares)
+    return empty[:, None] & occupied[None]
+
+
+def _turned(orbitals: FloatNN, x: FloatNN, overlap: Pair) -> FloatNN:
+    """The orbitals after a rotation."""
+    turned = product(orbitals, jnp.eye(x.shape[0], dtype=x.dtype) + x - x.T)
+    for _ in range(2):
+        turned = reorthonormalise(turned, overlap)
+    return jnp.where(left_out(orbitals * orbitals), 0.0, turned)  # where rounding would grow
+
+
+def density_of_spins(orbitals: FloatSNN, n_occupied: Counts) -> FloatSNN:
+    """The density of closed shells, or those of both spins, each as closed shells of its own."""
+    return by_spin(density_of, orbitals.ndim == 3)(orbitals, n_occupied)

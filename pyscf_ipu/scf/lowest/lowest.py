@@ -12,7 +12,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Float
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
+from pyscf_ipu.numerics.arrays import (
+    Count,
+    Counts,
+    Flag,
+    FloatN,
+    FloatNN,
+    FloatSNN,
+    spin_after_spin,
+)
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
 from pyscf_ipu.scf.algebra import LIBRARY, Algebra
@@ -44,7 +52,7 @@ class Lowest(NamedTuple):
 
 class _State(NamedTuple):
     lowest: Lowest
-    guess: FloatNN
+    guess: FloatSNN
     rounds: Count
     others: Count  # guesses made from shallow minima
     done: Flag
@@ -98,16 +106,27 @@ def lowest_scf(
     return lax.while_loop(unfinished, another, first).lowest
 
 
-def _other_guess(run: ScfRun, n_occupied: Count, number: Count) -> FloatNN:
-    """The density in a random field over the orbitals near the gap; another for each number."""
-    levels = run.energy
+def _other_guess(run: ScfRun, n_occupied: Counts, number: Count) -> FloatSNN:
+    """The density in a random field over the orbitals near the gap; another for each number.
+
+    In open shells the fields of the spins differ.
+    """
+    fields = jnp.asarray(_fields(run.energy.shape[-1]), run.energy.dtype)
+    field = fields[number]
+    if run.energy.ndim == 2:
+        field = jnp.stack([field, fields[OTHER_GUESSES - 1 - number]])
+    of_spins = spin_after_spin(_in_field, run.energy.ndim == 2)
+    return of_spins(run.energy, run.orbitals, field, n_occupied)
+
+
+def _in_field(levels: FloatN, orbitals: FloatNN, field: FloatNN, n_occupied: Count) -> FloatNN:
+    """The density of one spin, or of closed shells."""
     frontier = jnp.stack([n_occupied - 1, n_occupied])
     middle = jnp.mean(jnp.take(levels, frontier, mode="clip"))
     near = jnp.exp(-(((levels - middle) / NEAR_GAP_HARTREE) ** 2))
-    field = jnp.asarray(_fields(levels.shape[0]), levels.dtype)[number]
     field = DISTURBANCE_HARTREE * near[:, None] * near[None] * field
     vectors = jnp.linalg.eigh(jnp.diag(levels) + field)[1]
-    return density_of(product(run.orbitals, vectors), n_occupied)
+    return density_of(product(orbitals, vectors), n_occupied)
 
 
 def _fields(n: int) -> Float[np.ndarray, "k N N"]:

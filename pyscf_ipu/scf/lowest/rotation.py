@@ -7,6 +7,9 @@ dD = 2 C (x + x^T) C^T (R. Bauernschmitt, R. Ahlrichs, J. Chem. Phys. 104, 9047 
 doi:10.1063/1.471637).  Where g is zero, a negative eigenvalue of A + B is an instability: there the
 SCF stands on a saddle (R. Seeger, J. A. Pople, J. Chem. Phys. 66, 3045 (1977),
 doi:10.1063/1.434318).
+
+In open shells x is two matrices, of alpha and of beta electrons, and so is everything else; dD of
+each is that of closed shells of its orbitals, so both kinds of shells have the same equations.
 """
 
 from collections.abc import Callable
@@ -17,12 +20,13 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatSN, FloatSNN, Scalar
 from pyscf_ipu.numerics.products import product
-from pyscf_ipu.scf.orbitals import length, similar
+from pyscf_ipu.scf.orbitals import length
 
-Response = Callable[[FloatNN], FloatNN]
-"""Change of the density matrix -> change of the Fock matrix."""
+Response = Callable[[FloatSNN], FloatSNN]
+"""Change of the density matrix -> change of the Fock matrix; or those of both spins."""
+FloatMSNN = Float[Array, "m *spin N N"]
 
 PRODUCTS = 12
 """Response products at most; 4 to 12 are needed."""
@@ -42,27 +46,46 @@ SMALLEST_SHARE = 1e-3
 class RotationField(NamedTuple):
     """Orbitals, occupied ones first, and what the energy does when they rotate."""
 
-    orbitals: FloatNN  # columns in the AO basis
-    levels: FloatN  # diagonal of the Fock matrix between them
-    gradient: FloatNN  # g: F between empty orbitals (rows) and occupied ones (columns), else zero
-    allowed: Bool[Array, "N N"]  # the elements that belong to a rotation
+    orbitals: FloatSNN  # columns in the AO basis
+    levels: FloatSN  # diagonal of the Fock matrix between them
+    gradient: FloatSNN  # g: F between empty orbitals (rows) and occupied ones (columns), else zero
+    allowed: Bool[Array, "*spin N N"]  # the elements that belong to a rotation
     stationary: Flag  # whether g counts as zero
+
+    @property
+    def gaps(self) -> FloatSNN:
+        """e_a - e_i in Hartree; 1 where the element belongs to no rotation."""
+        apart = self.levels[..., :, None] - self.levels[..., None, :]
+        return jnp.where(self.allowed, apart, 1.0)
+
+    def hessian(self, response: Response, x: FloatSNN) -> FloatSNN:
+        """(A + B) x in Hartree, with the response at this field."""
+        half = product(product(self.orbitals, x), self.orbitals.mT)
+        change = response(2.0 * (half + half.mT))
+        of_orbitals = product(product(self.orbitals.mT, change), self.orbitals)
+        return jnp.where(self.allowed, self.gaps * x + of_orbitals, 0.0)
 
 
 class Rotation(NamedTuple):
     """The lowest rotation, as far as the search went."""
 
     eigenvalue: Scalar  # lowest of A + B (augmented by g, unless stationary), Hartree
-    vector: FloatNN  # the step; of length 1 at a stationary field
+    vector: FloatSNN  # the step; of length 1 at a stationary field
     error: Scalar  # length of what is left of the eigenproblem; the eigenvalue is not further off
     products: Count
 
+    @property
+    def is_of_minimum(self) -> Flag:
+        """Whether no rotation leads down from a stationary field."""
+        sure = (self.eigenvalue > self.error) | (self.error < abs(UNSTABLE_HARTREE))
+        return (self.eigenvalue > UNSTABLE_HARTREE) & sure
+
 
 class _Search(NamedTuple):
-    rotations: Float[Array, "m N N"]  # orthonormal; zero where there is none yet
-    images: Float[Array, "m N N"]  # A + B times these
+    rotations: FloatMSNN  # orthonormal; zero beyond those of the search so far
+    images: FloatMSNN  # A + B times these
     rotation: Rotation
-    following: FloatNN
+    following: FloatSNN
 
 
 def lowest_rotation(response: Response, field: RotationField) -> Rotation:
@@ -78,15 +101,9 @@ def lowest_rotation(response: Response, field: RotationField) -> Rotation:
         response: of the Fock matrix at this field.
         field: the orbitals.
     """
-    orbitals, levels, gradient, allowed, stationary = field
-    n, dtype = levels.shape[0], levels.dtype
-    gaps = jnp.where(allowed, levels[:, None] - levels[None], 1.0)
+    gradient, stationary, gaps = field.gradient, field.stationary, field.gaps
+    shape, dtype = gradient.shape, gradient.dtype
     slope = length(gradient)
-
-    def hessian(x: FloatNN) -> FloatNN:
-        half = product(product(orbitals, x), orbitals.T)
-        change = response(2.0 * (half + half.T))
-        return jnp.where(allowed, gaps * x + similar(change, orbitals), 0.0)
 
     def unfinished(search: _Search) -> Flag:
         value, error = search.rotation.eigenvalue, search.rotation.error
@@ -100,7 +117,7 @@ def lowest_rotation(response: Response, field: RotationField) -> Rotation:
         place = search.rotation.products
         x = _orthogonal(search.following, search.rotations)
         rotations = search.rotations.at[place].set(x)
-        images = search.images.at[place].set(hessian(x))
+        images = search.images.at[place].set(field.hessian(response, x))
         value, share, weights = _lowest(
             rotations, images, gradient, stationary=stationary, last=place
         )
@@ -114,19 +131,19 @@ def lowest_rotation(response: Response, field: RotationField) -> Rotation:
         return _Search(rotations, images, rotation, following=following)
 
     downhill = gradient / jnp.maximum(gaps, SMALLEST_GAP)
-    mixture = jnp.asarray(_mixture(n), dtype) / jnp.maximum(gaps, SMALLEST_GAP) ** 2
-    mixture = jnp.where(allowed, mixture, 0.0)
+    mixture = jnp.asarray(_mixture(shape), dtype) / jnp.maximum(gaps, SMALLEST_GAP) ** 2
+    mixture = jnp.where(field.allowed, mixture, 0.0)
     some = 0.1 * length(downhill) / jnp.maximum(length(mixture), SMALLEST_GAP)
     first = jnp.where(stationary, mixture, downhill - some * mixture)
-    none, never = jnp.zeros((PRODUCTS, n, n), dtype), jnp.full((), jnp.inf, dtype)
-    nothing = Rotation(never, jnp.zeros((n, n), dtype), never, products=jnp.zeros((), jnp.int32))
+    none, never = jnp.zeros((PRODUCTS, *shape), dtype), jnp.full((), jnp.inf, dtype)
+    nothing = Rotation(never, jnp.zeros(shape, dtype), never, products=jnp.zeros((), jnp.int32))
     return lax.while_loop(unfinished, step, _Search(none, none, nothing, following=first)).rotation
 
 
 def _lowest(
-    rotations: Float[Array, "m N N"],
-    images: Float[Array, "m N N"],
-    gradient: FloatNN,
+    rotations: FloatMSNN,
+    images: FloatMSNN,
+    gradient: FloatSNN,
     stationary: Flag,
     last: Count,
 ) -> tuple[Scalar, Scalar, Float[Array, " m"]]:
@@ -136,9 +153,9 @@ def _lowest(
     """
     dtype = gradient.dtype
     absent = jnp.arange(PRODUCTS, dtype=jnp.int32) > last
-    inner = jnp.einsum("mab,kab->mk", rotations, images, precision="highest")
+    inner = product(rotations.reshape(PRODUCTS, -1), images.reshape(PRODUCTS, -1).T)
     inner = 0.5 * (inner + inner.T) + jnp.diag(jnp.where(absent, FAR_ABOVE, 0.0).astype(dtype))
-    edge = jnp.einsum("mab,ab->m", rotations, gradient, precision="highest")
+    edge = jnp.tensordot(rotations, gradient, gradient.ndim, precision="highest")
     edge = jnp.where(stationary, 0.0, edge)[None]
     corner = jnp.where(stationary, FAR_ABOVE, 0.0).astype(dtype)[None, None]
     values, vectors = jnp.linalg.eigh(jnp.block([[corner, edge], [edge.T, inner]]))
@@ -146,16 +163,16 @@ def _lowest(
     return values[0], chosen[0], chosen[1:]
 
 
-def _orthogonal(x: FloatNN, others: Float[Array, "m N N"]) -> FloatNN:
+def _orthogonal(x: FloatSNN, others: FloatMSNN) -> FloatSNN:
     """Make x orthogonal to the others, of length 1; twice, since rounding leaves some at first."""
     for _ in range(2):
-        shares = jnp.einsum("mab,ab->m", others, x, precision="highest")
+        shares = jnp.tensordot(others, x, x.ndim, precision="highest")
         x = x - jnp.tensordot(shares, others, 1, precision="highest")
         x = x / jnp.maximum(length(x), jnp.finfo(x.dtype).tiny)
     return x
 
 
-def _mixture(n: int) -> Float[np.ndarray, "N N"]:
-    """Weights without any symmetry, always the same."""
+def _mixture(shape: tuple[int, ...]) -> Float[np.ndarray, "*spin N N"]:
+    """Weights without any symmetry, that of the spins included; always the same."""
     random = np.random.default_rng(0)
-    return random.uniform(0.5, 1.5, (n, n)) * random.choice((-1.0, 1.0), (n, n))
+    return random.uniform(0.5, 1.5, shape) * random.choice((-1.0, 1.0), shape)

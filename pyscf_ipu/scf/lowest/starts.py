@@ -10,7 +10,16 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
+from pyscf_ipu.numerics.arrays import (
+    Count,
+    Counts,
+    Flag,
+    FloatN,
+    FloatNN,
+    FloatSN,
+    FloatSNN,
+    by_spin,
+)
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
@@ -25,7 +34,8 @@ from pyscf_ipu.scf.staged import empty_run
 PAIRS = 2
 """Of frontier orbitals that other starts mix: in the first one a single pair, in the next two."""
 OTHER_STARTS = PAIRS + 1
-"""The last one is at no electrons at all, so at the orbitals of the bare nuclei."""
+"""The last one is at no electrons at all, so at the orbitals of the bare nuclei; in open shells at
+atoms whose spins are turned in opposite directions."""
 PAIR_HARTREE = 1.0
 """A pair of orbitals further apart than this is left as it is."""
 SMALL_GAP_HARTREE, EXCHANGE_GAP_HARTREE = 0.05, 0.25
@@ -34,13 +44,13 @@ widens gaps: 0.1 with B3LYP, 0.3 with Hartree-Fock.  QM9 molecules in STO-3G hav
 0.380 (198 of them)."""
 
 
-def small_gap(exchange: Interaction) -> float:
+def small_gap(exchange: Interaction, open_shell: bool = False) -> float:
     """In Hartree, with this exact exchange, which counts half at long range; 0 for never.
 
-    Without exact exchange other starts find nothing: in PBE none of 62 torn molecules has a lower
-    state than that of the first start.
+    In closed shells without exact exchange other starts find nothing: in PBE none of 62 torn
+    molecules has a lower state than that of the first start.  In open ones the spins may part.
     """
-    if exchange.full <= 0:
+    if exchange.full <= 0 and not open_shell:
         return 0.0
     return SMALL_GAP_HARTREE + EXCHANGE_GAP_HARTREE * (exchange.full + 0.5 * exchange.long_range)
 
@@ -48,12 +58,16 @@ def small_gap(exchange: Interaction) -> float:
 class Start(NamedTuple):
     """Where the loop begins, and with what."""
 
-    guess: FloatNN  # density matrix in the AO basis; need not be idempotent
-    n_occupied: Count
+    guess: FloatSNN  # density matrix in the AO basis; need not be idempotent
+    n_occupied: Counts
     aids: Aids | None = None
     cycling: Cycling = ORDINARY
     full_grid: Flag | bool = False
     """If true, use the full grid in every cycle and do not try other guesses."""
+    mixes: Flag | None = None
+    """In open shells: whether to try other guesses whatever the gap."""
+    parted: FloatSNN | None = None
+    """In open shells: the last other guess, with the spins on different atoms."""
 
 
 class _Starts(NamedTuple):
@@ -93,8 +107,8 @@ def scf(
         tolerance: when it has converged.
         algebra: eigenvalues and vectors of a matrix, from those of the cycle before, and products.
     """
-    D, n_occupied, aids, cycling, full_grid = start
-    aids = PLAIN.aids(D.dtype.type) if aids is None else aids
+    D, n_occupied, cycling = start.guess, start.n_occupied, start.cycling
+    aids = PLAIN.aids(D.dtype.type) if start.aids is None else start.aids
     history = None
     if cycling.history:
         assert isinstance(max_cycles, int)
@@ -112,20 +126,21 @@ def scf(
     begin = Begin(
         D=D,
         Dx=similar(D, basis.root),
-        Cx=jnp.eye(D.shape[0], dtype=D.dtype),
+        Cx=jnp.broadcast_to(jnp.eye(D.shape[-1], dtype=D.dtype), D.shape),
         history=history,
         earlier=jnp.zeros((), jnp.int32),
-        full_grid=jnp.asarray(full_grid),
+        full_grid=jnp.asarray(start.full_grid),
         wanted=jnp.ones((), bool),
     )
     if not cycling.tries_others:
         return iterate(problem, begin, aids)[0]
-    return _lowest_of_starts(problem, begin, aids)
+    return _lowest_of_starts(problem, begin, aids, start=start)
 
 
-def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids) -> ScfRun:
+def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Start) -> ScfRun:
     """The lowest run of all starts, with the cycles and the history of them all."""
     n_occupied, root = problem.n_occupied, problem.basis.root
+    last = 0.0 if start.parted is None else start.parted
 
     def next_start(starts: _Starts) -> _Starts:
         begin, number = starts.begin, starts.number
@@ -133,10 +148,11 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids) -> ScfRun:
         without_history = run._replace(history=None)
         better = (number == 0) | lower(run, starts.lowest)
         lowest = lax.cond(better, lambda: without_history, lambda: starts.lowest)
-        has_empty = n_occupied < run.energy.shape[0]
-        small = frontier_gap(run.energy, n_occupied) < problem.cycling.small_gap
-        follow = run.converged & has_empty & small & ~begin.full_grid
-        D = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), 0.0)
+        follow = run.converged & _is_small_gap(problem, run.energy)
+        if start.mixes is not None:  # spins that do not part may be why it has not converged
+            follow = follow | start.mixes | ~run.converged
+        follow = follow & ~begin.full_grid
+        D = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), last)
         following = Begin(
             D=D,
             Dx=similar(D, root),
@@ -153,20 +169,43 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids) -> ScfRun:
     return ended.lowest._replace(cycles=ended.begin.earlier, history=ended.begin.history)
 
 
-def mixed(run: ScfRun, n_occupied: Count, pairs: Count) -> FloatNN:
+def _is_small_gap(problem: ScfProblem, levels: FloatSN) -> Flag:
+    """Whether the gap, of either spin, is small, and there are orbitals to mix."""
+
+    def is_small(levels: FloatN, n_occupied: Count) -> Flag:
+        has_empty = n_occupied < levels.shape[0]
+        return has_empty & (frontier_gap(levels, n_occupied) < problem.cycling.small_gap)
+
+    of_spins = by_spin(is_small, problem.open_shell, reduce=jnp.any)
+    return of_spins(levels, problem.n_occupied)
+
+
+def mixed(run: ScfRun, n_occupied: Counts, pairs: Count) -> FloatSNN:
     """The density of a run, with frontier orbitals mixed half and half, in the AO basis.
 
     In this many pairs, of the highest occupied orbital and the lowest empty one, of those beyond
-    them, and so on: what has the symmetry of neither leads to states of any symmetry.
+    them, and so on: what has the symmetry of neither leads to states of any symmetry.  In open
+    shells the alpha orbitals are mixed, so that the spins part.
     """
-    n = run.energy.shape[0]
+    if run.density.ndim == 2:
+        return _mixed(run.density, (run.energy, run.orbitals), n_occupied, pairs=pairs)
+    alpha = _mixed(run.density[0], (run.energy[0], run.orbitals[0]), n_occupied[0], pairs=pairs)
+    return jnp.stack([alpha, run.density[1]])
+
+
+def _mixed(
+    density: FloatNN, of: tuple[FloatN, FloatNN], n_occupied: Count, pairs: Count
+) -> FloatNN:
+    """The density of one spin, or of closed shells, from levels and orbitals."""
+    energy, orbitals = of
+    n = energy.shape[0]
     steps = jnp.arange(PAIRS, dtype=jnp.int32)
     below, above = n_occupied - 1 - steps, n_occupied + steps
     there = (steps < pairs) & (below >= 0) & (above < n)
     places = jnp.clip(below, 0, n - 1), jnp.clip(above, 0, n - 1)
-    highest, lowest = (run.orbitals[:, place] for place in places)
-    apart = run.energy[places[1]] - run.energy[places[0]]
-    weight = jnp.where(there & (apart < PAIR_HARTREE), 1.0, 0.0).astype(run.density.dtype)
+    highest, lowest = (orbitals[:, place] for place in places)
+    apart = energy[places[1]] - energy[places[0]]
+    weight = jnp.where(there & (apart < PAIR_HARTREE), 1.0, 0.0).astype(density.dtype)
     both = highest + lowest
     new, old = (product(some * weight, some.T) for some in (both, highest))
-    return run.density + (new - 2.0 * old)
+    return density + (new - 2.0 * old)

@@ -37,15 +37,17 @@ def correlation(v: Variables) -> Float[Array, "*grid"]:
     """Hartree per electron."""
     same, opposite = by_spins(v)
     # Of one spin, and of both together: x^2 and z add up.
-    x2 = 2 ** (2 / 3) * v.x2
-    z = 2 ** (5 / 3) * (v.kinetic - UNIFORM)
-    equal = power_series(SAME, share(v, SAME_GAMMA))
+    one = v.each
+    x2 = 2 ** (2 / 3) * one.x2
+    z = 2 ** (5 / 3) * (one.kinetic - UNIFORM)
+    equal = power_series(SAME, share(one, SAME_GAMMA))
     equal = equal + _kinetic_series(SAME_KINETIC, SAME_ALPHA, x2, z=z)
-    unequal = power_series(OPPOSITE, share(v, 2 * OPPOSITE_GAMMA))
-    unequal = unequal + _kinetic_series(OPPOSITE_KINETIC, OPPOSITE_ALPHA, 2 * x2, z=2 * z)
+    unequal = power_series(OPPOSITE, share(v.opposite, 2 * OPPOSITE_GAMMA))
+    x2, z = (2 * x2, 2 * z) if v.spins is None else (x2.sum(0), z.sum(0))
+    unequal = unequal + _kinetic_series(OPPOSITE_KINETIC, OPPOSITE_ALPHA, x2, z=z)
     # No electron is alone with itself: 1 - tau_W / tau.
-    hole = 1 - v.x2 / (8 * v.kinetic)
-    return same * hole * equal + opposite * unequal
+    hole = 1 - one.x2 / (8 * one.kinetic)
+    return v.average(same * hole * equal) + opposite * unequal
 
 
 def _kinetic_series(
@@ -70,5 +72,5 @@ M06_2X = Functional(
     exact_exchange=0.54,
     definition="0.54 HF + HYB_MGGA_X_M06_2X(450) + MGGA_C_M06_2X(236) of libxc",
     pyscf_name="m062x",
-    terms=(Term(1.0, exchange), Term(1.0, correlation)),
+    terms=(Term(1.0, exchange, "exchange"), Term(1.0, correlation, "correlation")),
 )

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from pyscf_ipu.xc.semilocal.correlation import PBE_BETA, PBE_GAMMA, pw92, t_squared
 from pyscf_ipu.xc.semilocal.exchange import s_squared, slater
 from pyscf_ipu.xc.semilocal.functionals import Functional, Term
-from pyscf_ipu.xc.semilocal.spin import UNPOLARISED
+from pyscf_ipu.xc.semilocal.spin import GAS, Fit, polarise
 from pyscf_ipu.xc.semilocal.variables import Variables
 
 UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
@@ -67,7 +67,7 @@ OF_CORRELATION = Switch(
 def iso_orbital(v: Variables) -> Float[Array, "*grid"]:
     """alpha = (tau - tau_W) / (tau_uniform + eta tau_W), eq. S6."""
     weizsaecker = v.x2 / 8
-    return (v.kinetic - weizsaecker) / (UNIFORM + ETA * weizsaecker)
+    return (v.kinetic - weizsaecker) / (UNIFORM * v.mean_power(5) + ETA * weizsaecker)
 
 
 def exchange(v: Variables) -> Float[Array, "*grid"]:
@@ -84,20 +84,23 @@ def exchange(v: Variables) -> Float[Array, "*grid"]:
 
 
 def correlation(v: Variables) -> Float[Array, "*grid"]:
-    """Hartree per electron: eqs. S23 to S41, where spins are equal."""
+    """Hartree per electron: eqs. S23 to S41."""
     s2 = s_squared(v)
-    uniform, single = pw92(v), _single(v)
+    uniform, plain = pw92(v), _single(v)
+    single = _polarised(v, plain)
     # Of slowly varying densities, eq. S24
-    w1 = jnp.expm1(-uniform / PBE_GAMMA)
+    gamma = PBE_GAMMA * v.mean_power(2) ** 3
+    w1 = jnp.expm1(-uniform / gamma)
     beta = PBE_BETA * (1 + 0.1 * v.rs) / (1 + 0.1778 * v.rs)
     y = beta * t_squared(v) / (PBE_GAMMA * w1)
-    slopes = 20 * v.rs * (_single_slope(v) - _uniform_slope(v)) - 45 * ETA * (single - uniform)
-    shift = -OF_CORRELATION.slope_at_one() / (27 * PBE_GAMMA * w1) * slopes
+    slopes = 20 * v.rs * (_polarised(v, _single_slope(v)) - _uniform_slope(v))
+    slopes = slopes - 45 * ETA * (single - uniform)
+    shift = -OF_CORRELATION.slope_at_one() / (27 * gamma * v.mean_power(5) * w1) * slopes
     y = y + shift * s2 * jnp.exp(-s2 * s2 / D_P2**4)
-    slow = uniform + PBE_GAMMA * jnp.log1p(w1 * _rise(y))
+    slow = uniform + gamma * jnp.log1p(w1 * _rise(y))
     # Of single orbitals, eq. S35
-    w0 = jnp.expm1(-single / B1)
-    alone = single + B1 * jnp.log1p(w0 * _rise(CHI * s2))
+    w0 = jnp.expm1(-plain / B1)
+    alone = _polarised(v, plain + B1 * jnp.log1p(w0 * _rise(CHI * s2)))
     return slow + OF_CORRELATION(iso_orbital(v)) * (alone - slow)
 
 
@@ -118,9 +121,25 @@ def _single_slope(v: Variables) -> Float[Array, "*grid"]:
     return B1 * (0.5 * B2 / root + B3) / (below * below)
 
 
+def _polarised(v: Variables, energy: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
+    """The energy times G_c(zeta), which is one where spins are equal."""
+    if v.spins is None:
+        return energy
+    return energy * (1 - 2.363 * (v.mean_power(4) - 1)) * (1 - v.spins.zeta**12)
+
+
 def _uniform_slope(v: Variables) -> Float[Array, "*grid"]:
     """The derivative of Perdew and Wang's energy by r_s."""
-    a, alpha1, (b1, b2, b3, b4) = UNPOLARISED
+    unpolarised = _fit_slope(v, GAS.unpolarised)
+    if v.spins is None:
+        return unpolarised
+    stiffness = -_fit_slope(v, GAS.stiffness) / GAS.curvature
+    return polarise(v.spins, unpolarised, (_fit_slope(v, GAS.polarised), stiffness))
+
+
+def _fit_slope(v: Variables, fit: Fit) -> Float[Array, "*grid"]:
+    """The derivative by r_s for one polarisation."""
+    a, alpha1, (b1, b2, b3, b4) = fit
     root = jnp.sqrt(v.rs)
     q = 2 * a * root * (b1 + root * (b2 + root * (b3 + root * b4)))
     slope = a * (b1 / root + 2 * b2 + root * (3 * b3 + root * 4 * b4))
@@ -133,5 +152,5 @@ R2SCAN = Functional(
     exact_exchange=0.0,
     definition="MGGA_X_R2SCAN(497) + MGGA_C_R2SCAN(498) of libxc",
     pyscf_name="r2scan",
-    terms=(Term(1.0, exchange), Term(1.0, correlation)),
+    terms=(Term(1.0, exchange, "exchange"), Term(1.0, correlation, "correlation")),
 )

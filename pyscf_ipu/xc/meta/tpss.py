@@ -23,7 +23,7 @@ from pyscf_ipu.xc.semilocal.variables import Variables
 UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
 """tau / rho^(5/3) of the uniform gas."""
 KAPPA, MU, B, C, E = 0.804, 0.21951, 0.40, 1.59096, 1.537
-C_OF_CORRELATION, D = 0.53, 2.8
+D = 2.8
 
 
 def weizsaecker_share(v: Variables) -> Float[Array, "*grid"]:
@@ -58,18 +58,34 @@ def exchange(v: Variables) -> Float[Array, "*grid"]:
 
 
 def correlation(v: Variables) -> Float[Array, "*grid"]:
-    """Hartree per electron: eqs. 11 to 14 of the paper, where spins are equal."""
+    """Hartree per electron: eqs. 11 to 14 of the paper."""
     z = weizsaecker_share(v)
     whole = pbe_correlation(v)
     # A gas of one spin, with half of the density and of its slope: r_s is 2^(1/3) times as large
     # and phi is 2^(-1/3), hence t^2 is twice as large, and gamma phi^3 half of PBE's gamma.
+    one = v.each
     one_spin = gradient_corrected(
-        perdew_wang(2 ** (1 / 3) * v.rs, POLARISED), 2 * t_squared(v), PBE_GAMMA / 2
+        perdew_wang(2 ** (1 / 3) * one.rs, POLARISED), 2 * t_squared(one), PBE_GAMMA / 2
     )
     larger = jnp.where(one_spin > whole, one_spin, whole)
-    z2 = z * z
-    revised = whole * (1 + C_OF_CORRELATION * z2) - (1 + C_OF_CORRELATION) * z2 * larger
+    z2, c = z * z, _polarised_c(v)
+    revised = whole * (1 + c * z2) - (1 + c) * z2 * v.average(larger)
     return revised * (1 + D * revised * z2 * z)
+
+
+def _polarised_c(v: Variables) -> Float[Array, "*grid"] | float:
+    """C(zeta, xi) of eqs. 13 and 14.
+
+    xi^2 / 2 ((1 + zeta)^(-4/3) + (1 - zeta)^(-4/3)) is written without a negative power.
+    """
+    if v.spins is None:
+        return 0.53
+    (a, b), (x2_a, x2_b) = v.spins.root, v.spins.each.x2
+    zeta2 = v.spins.zeta**2
+    slopes = a * a * x2_a + b * b * x2_b - 2 * a * b * v.spins.cross
+    xi2 = (a * b) ** 2 * (a**4 + b**4) / (32 * (3 * math.pi**2) ** (2 / 3)) * slopes
+    damping = 1 / (1 + xi2)
+    return (0.53 + zeta2 * (0.87 + zeta2 * (0.50 + zeta2 * 2.26))) * damping**4
 
 
 TPSS = Functional(
@@ -78,5 +94,5 @@ TPSS = Functional(
     exact_exchange=0.0,
     definition="MGGA_X_TPSS(202) + MGGA_C_TPSS(231) of libxc",
     pyscf_name="tpss",
-    terms=(Term(1.0, exchange), Term(1.0, correlation)),
+    terms=(Term(1.0, exchange, "exchange"), Term(1.0, correlation, "correlation")),
 )

@@ -1,4 +1,4 @@
-"""Correlation energies per electron, closed shell.
+"""Correlation energies per electron, of closed shells or of two spins.
 
 Each function takes `Variables` and returns Hartree per electron at every grid point; the energy
 density per volume is rho times that.  Constants are those of libxc (S. Lehtola et al., SoftwareX
@@ -10,11 +10,14 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.semilocal.spin import UNPOLARISED, perdew_wang
-from pyscf_ipu.xc.semilocal.variables import RS_OVER_INVERSE_CBRT, Variables, arctan
+from pyscf_ipu.xc.semilocal.elementary import arctan
+from pyscf_ipu.xc.semilocal.spin import CURVATURE, polarise, uniform_gas
+from pyscf_ipu.xc.semilocal.variables import RS_OVER_INVERSE_CBRT, Variables
 
 PBE_GAMMA = (1 - math.log(2)) / math.pi**2
 PBE_BETA = 0.06672455060314922
+_HALF_A = 0.01554535
+"""The factor of Vosko, Wilk and Nusair for the polarised gas."""
 
 
 def _vosko_wilk_nusair(
@@ -28,7 +31,10 @@ def _vosko_wilk_nusair(
     q = math.sqrt(4 * c - b * b)
     weight = b * x0 / (x0 * x0 + b * x0 + c)
     x = jnp.sqrt(v.rs)
-    angle = arctan(q / (2 * x + b))
+    if q > 2 * b:  # more than arctan takes: half of the angle, since (2x + b)^2 + q^2 = 4 X
+        angle = 2 * arctan(q / (2 * x + b + 2 * jnp.sqrt(x * x + b * x + c)))
+    else:
+        angle = arctan(q / (2 * x + b))
     log_x = -jnp.log1p((b * x + c) / (x * x))
     distance = x - x0
     log_x0 = -jnp.log1p(((2 * x0 + b) * x + c - x0 * x0) / (distance * distance))
@@ -41,7 +47,14 @@ def vwn5(v: Variables) -> Float[Array, "*grid"]:
 
     S. H. Vosko, L. Wilk, M. Nusair, Can. J. Phys. 58, 1200 (1980), doi:10.1139/p80-159.
     """
-    return _vosko_wilk_nusair(v, b=3.72744, c=12.9352, x0=-0.10498)
+    unpolarised = _vosko_wilk_nusair(v, b=3.72744, c=12.9352, x0=-0.10498)
+    if v.spins is None:
+        return unpolarised
+    polarised = _vosko_wilk_nusair(v, b=7.06042, c=18.0578, x0=-0.32500, a=_HALF_A)
+    stiffness = _vosko_wilk_nusair(
+        v, b=1.13107, c=13.0045, x0=-0.0047584, a=-1 / (6 * math.pi**2 * CURVATURE)
+    )
+    return polarise(v.spins, unpolarised, (polarised, stiffness))
 
 
 def vwn_rpa(v: Variables) -> Float[Array, "*grid"]:
@@ -49,7 +62,11 @@ def vwn_rpa(v: Variables) -> Float[Array, "*grid"]:
 
     Same paper as :func:`vwn5`; this is the variant inside the B3LYP of Gaussian.
     """
-    return _vosko_wilk_nusair(v, b=13.0720, c=42.7198, x0=-0.409286)
+    unpolarised = _vosko_wilk_nusair(v, b=13.0720, c=42.7198, x0=-0.409286)
+    if v.spins is None:
+        return unpolarised
+    polarised = _vosko_wilk_nusair(v, b=20.1231, c=101.578, x0=-0.743294, a=_HALF_A)
+    return unpolarised + v.spins.interpolation * (polarised - unpolarised)
 
 
 def pw92(v: Variables) -> Float[Array, "*grid"]:
@@ -57,7 +74,7 @@ def pw92(v: Variables) -> Float[Array, "*grid"]:
 
     J. P. Perdew, Y. Wang, Phys. Rev. B 45, 13244 (1992), eq. 10, doi:10.1103/PhysRevB.45.13244.
     """
-    return perdew_wang(v.rs, UNPOLARISED)
+    return uniform_gas(v)
 
 
 def pbe_correlation(v: Variables) -> Float[Array, "*grid"]:
@@ -68,16 +85,22 @@ def pbe_correlation(v: Variables) -> Float[Array, "*grid"]:
     and u = y/(E + y) in [0, 1), their argument (beta/gamma) t^2 (1 + A t^2)/(1 + A t^2 + A^2 t^4)
     is E u / (1 - u (1 - u)): no power of the unbounded t survives.
     """
-    return gradient_corrected(pw92(v), t_squared(v), PBE_GAMMA)
+    return gradient_corrected(pw92(v), t_squared(v), PBE_GAMMA * v.mean_power(2) ** 3)
 
 
 def t_squared(v: Variables) -> Float[Array, "*grid"]:
-    """t^2 = sigma / (4 k_s^2 rho^2) with k_s^2 = 4 k_F / pi and k_F = (3 pi^2 rho)^(1/3)."""
-    return math.pi / (16 * (3 * math.pi**2) ** (1 / 3)) * v.cbrt * v.x2
+    """t^2 = sigma / (2 phi k_s rho)^2 with k_s^2 = 4 k_F / pi and k_F = (3 pi^2 rho)^(1/3).
+
+    phi is the mean of (1 + zeta)^(2/3) and (1 - zeta)^(2/3).
+    """
+    scale = math.pi / (16 * (3 * math.pi**2) ** (1 / 3)) / v.mean_power(2) ** 2
+    return scale * v.cbrt * v.x2
 
 
 def gradient_corrected(
-    uniform: Float[Array, "*grid"], t2: Float[Array, "*grid"], gamma: float
+    uniform: Float[Array, "*grid"],
+    t2: Float[Array, "*grid"],
+    gamma: Float[Array, "*grid"] | float,
 ) -> Float[Array, "*grid"]:
     """PBE's energy per electron from that of the uniform gas.
 
@@ -101,12 +124,37 @@ def lyp(v: Variables) -> Float[Array, "*grid"]:
     rho^(14/3) (C_F - x^2 (3 + 7 delta) / 72), x^2 = sigma / rho^(8/3).
     """
     a, b, c, d = 0.04918, 0.132, 0.2533, 0.349
-    thomas_fermi = 0.3 * (3 * math.pi**2) ** (2 / 3)
     radius = 1 / v.cbrt
     screening = 1 / (1 + d * radius)
     delta = radius * (c + d * screening)
-    bracket = thomas_fermi - v.x2 * (3 + 7 * delta) / 72
-    return -a * screening * (1 + b * jnp.exp(-c * radius) * bracket)
+    pairs, bracket = _lyp_bracket(v, delta)
+    return -a * screening * (pairs + b * jnp.exp(-c * radius) * bracket)
+
+
+def _lyp_bracket(
+    v: Variables, delta: Float[Array, "*grid"]
+) -> tuple[Float[Array, "*grid"] | float, Float[Array, "*grid"]]:
+    """4 rho_a rho_b / rho^2, and the bracket of Miehlich's eq. 2 over rho^(14/3).
+
+    Its last lines are -4/3 rho^2 sigma_ab - rho_a^2 sigma_bb - rho_b^2 sigma_aa, which vanish with
+    either spin without a difference of large numbers.
+    """
+    thomas_fermi = 0.3 * (3 * math.pi**2) ** (2 / 3)
+    if v.spins is None:
+        return 1.0, thomas_fermi - v.x2 * (3 + 7 * delta) / 72
+    share, root = v.spins.share, v.spins.root
+    power = root**8
+    own = power * v.spins.each.x2 / 4  # sigma_aa / rho^(8/3), sigma_bb / rho^(8/3)
+    cross = (root[0] * root[1]) ** 4 * v.spins.cross / 4
+    both = share[0] * share[1]
+    product = (
+        2 * thomas_fermi * (power[0] + power[1])
+        + (47 - 7 * delta) / 18 * v.x2
+        - (2.5 - delta / 18) * (own[0] + own[1])
+        - (delta - 11) / 9 * (share * own).sum(0)
+    )
+    others = share[::-1]
+    return 4 * both, both * product - 4 / 3 * cross - (others * others * own).sum(0)
 
 
 def p86(v: Variables) -> Float[Array, "*grid"]:
@@ -123,18 +171,31 @@ def p86(v: Variables) -> Float[Array, "*grid"]:
     x2 = v.cbrt * v.x2
     # The root has no derivative at zero; what is added there changes no digit of the result.
     phi = f_tilde * limit / c * jnp.sqrt(x2 + 1e-20)
-    return _perdew_zunger(v) + x2 * c * jnp.exp(-phi)
+    uniform = _perdew_zunger(v, _UNPOLARISED_ZUNGER)
+    gradient = x2 * c * jnp.exp(-phi)
+    if v.spins is None:
+        return uniform + gradient
+    polarised = _perdew_zunger(v, _POLARISED_ZUNGER)
+    uniform = uniform + v.spins.interpolation * (polarised - uniform)
+    return uniform + gradient / jnp.sqrt(v.mean_power(5))
 
 
-def _perdew_zunger(v: Variables) -> Float[Array, "*grid"]:
-    """The unpolarised uniform gas, libxc LDA_C_PZ (9).
+_UNPOLARISED_ZUNGER = (0.0311, 0.048, 0.0020, 0.0116), (-0.1423, 1.0529, 0.3334)
+_POLARISED_ZUNGER = (0.01555, 0.0269, 0.0007, 0.0048), (-0.0843, 1.3981, 0.2611)
+
+
+def _perdew_zunger(
+    v: Variables, fit: tuple[tuple[float, float, float, float], tuple[float, float, float]]
+) -> Float[Array, "*grid"]:
+    """The unpolarised or polarised uniform gas, libxc LDA_C_PZ (9).
 
     J. P. Perdew, A. Zunger, Phys. Rev. B 23, 5048 (1981), appendix C,
     doi:10.1103/PhysRevB.23.5048.
     """
+    (a, b, c, d), (gamma, beta1, beta2) = fit
     rs = v.rs
     # Logarithm of r_s from that of the density: one factor fewer to round.
     log_rs = math.log(RS_OVER_INVERSE_CBRT) - jnp.log(v.cbrt)
-    dense = 0.0311 * log_rs - 0.048 + rs * (0.0020 * log_rs - 0.0116)
-    thin = -0.1423 / (1 + 1.0529 * jnp.sqrt(rs) + 0.3334 * rs)
+    dense = a * log_rs - b + rs * (c * log_rs - d)
+    thin = gamma / (1 + beta1 * jnp.sqrt(rs) + beta2 * rs)
     return jnp.where(rs < 1, dense, thin)

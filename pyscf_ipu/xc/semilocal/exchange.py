@@ -1,4 +1,4 @@
-"""Exchange energies per electron, closed shell.
+"""Exchange energies per electron, closed shell; `functionals` scales them to two spins.
 
 Each function takes `Variables` and returns Hartree per electron at every grid point; the energy
 density per volume is rho times that.
@@ -8,7 +8,8 @@ import math
 
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.semilocal.variables import Variables, x_arcsinh_x
+from pyscf_ipu.xc.semilocal.elementary import x_arcsinh_x
+from pyscf_ipu.xc.semilocal.variables import Variables
 
 B88_BETA = 0.0042
 PBE_MU = 0.2195149727645171

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import split
-from pyscf_ipu.xc.semilocal.variables import Variables, variables
+from pyscf_ipu.xc.semilocal.variables import Spins, Variables, variables, variables_of_spins
 from pyscf_ipu.xc.semilocal.vv10 import VV10
 from pyscf_ipu.xc.suffixes.names import Dispersion
 
@@ -20,15 +20,30 @@ Energy = Callable[[Variables], Float[Array, "*grid"]]
 
 
 class Term(NamedTuple):
-    """One summand of a functional."""
+    """One summand of a functional.
+
+    Exchange is written for closed shells only.  Of two spins it is that of either, exactly half of
+    the exchange of a closed shell of twice the density: G. L. Oliver, J. P. Perdew, Phys. Rev. A
+    20, 397 (1979), doi:10.1103/PhysRevA.20.397.  A correlation reads `Variables.spins`; so does an
+    energy that is both.
+    """
 
     coefficient: float
     energy_per_electron: Energy
+    part: Literal["exchange", "correlation", "both"]
+
+    def of_spins(
+        self, density: Float[Array, "*grid"], v: Variables, spins: Spins
+    ) -> Float[Array, "*grid"]:
+        """Hartree/Bohr^3 of two spin densities, without the coefficient."""
+        if self.part == "exchange":
+            return (spins.density * self.energy_per_electron(spins.each)).sum(0)
+        return density * self.energy_per_electron(v)
 
 
 @dataclass(frozen=True)
 class Functional:
-    """An exchange-correlation functional of a closed-shell density.  Hashable, so static to jit.
+    """An exchange-correlation functional of a density.  Hashable, so static to jit.
 
     Attributes:
         name: the name users type.
@@ -93,18 +108,44 @@ class Functional:
             TypeError: if the arrays are not all float32 or all float64, or tau is missing.
         """
         density, v = variables(rho, sigma, tau)
-        # Coefficients in two words: rounded to float32, B3LYP's are 0.04 meV for nine heavy atoms,
-        # always of one sign.  The second words come first, and exchange last, since a number is
-        # lost where it is added to one that is 2^25 times as large.
-        terms = [
-            (split(np.asarray(term.coefficient), rho.dtype), term.energy_per_electron(v))
-            for term in self.terms
-        ]
-        per_electron = jnp.zeros_like(rho)
+        return density * self._sum([term.energy_per_electron(v) for term in self.terms], rho)
+
+    def energy_density_of_spins(
+        self,
+        rho: Float[Array, "spin=2 *grid"],
+        sigma: Float[Array, "pair=3 *grid"],
+        tau: Float[Array, "spin=2 *grid"] | None = None,
+    ) -> Float[Array, "*grid"]:
+        """Exchange-correlation energy per volume of two spin densities in Hartree/Bohr^3.
+
+        Args:
+            rho: densities of alpha and beta electrons in electrons/Bohr^3.
+            sigma: grad rho_s . grad rho_s' for alpha alpha, alpha beta and beta beta in atomic
+                units, same dtype; ignored by "lda" and "hf".
+            tau: sum over the electrons of either spin of |grad psi|^2 / 2, same dtype; for "mgga".
+
+        Raises:
+            TypeError: if the arrays are not all float32 or all float64, or tau is missing.
+        """
+        density, v = variables_of_spins(rho, sigma, tau)
+        assert v.spins is not None
+        return self._sum([term.of_spins(density, v, v.spins) for term in self.terms], density)
+
+    def _sum(
+        self, energies: list[Float[Array, "*grid"]], like: Float[Array, "*grid"]
+    ) -> Float[Array, "*grid"]:
+        """The weighted sum of the terms' energies.
+
+        Coefficients are in two words: rounded to float32, B3LYP's are 0.04 meV for nine heavy
+        atoms, always of one sign.  The second words come first, and exchange last, since a number
+        is lost where it is added to one that is 2^25 times as large.
+        """
+        coefficients = [split(np.asarray(term.coefficient), like.dtype) for term in self.terms]
+        total = jnp.zeros_like(like)
         for word in (1, 0):
-            for coefficient, energy in reversed(terms):
-                per_electron = per_electron + coefficient[word] * energy
-        return density * per_electron
+            for words, energy in zip(reversed(coefficients), reversed(energies), strict=True):
+                total = total + words[word] * energy
+        return total
 
     def energy_and_potential(
         self,
@@ -121,4 +162,22 @@ class Functional:
         """
         ingredients = (rho, sigma) if tau is None else (rho, sigma, tau)
         energy, pull_back = jax.vjp(self.energy_density, *ingredients)
+        return energy, *pull_back(jnp.ones_like(energy))
+
+    def energy_and_potential_of_spins(
+        self,
+        rho: Float[Array, "spin=2 *grid"],
+        sigma: Float[Array, "pair=3 *grid"],
+        tau: Float[Array, "spin=2 *grid"] | None = None,
+    ) -> tuple[Float[Array, "..."], ...]:
+        """Energy density e [*grid], and its derivatives by rho [2, *grid] and sigma [3, *grid].
+
+        With tau there is a fourth, de/dtau [2, *grid].  The derivative by sigma alpha beta is that
+        by one variable, which occurs twice in |grad rho|^2.  Where only one spin is empty, its
+        de/drho is what the other's correlation says; the parts that have no limit there, or none
+        that is finite, are zero, as libxc's are below its thresholds.  Shapes, units and errors as
+        in :meth:`energy_density_of_spins`; all derivatives are zero at empty points.
+        """
+        ingredients = (rho, sigma) if tau is None else (rho, sigma, tau)
+        energy, pull_back = jax.vjp(self.energy_density_of_spins, *ingredients)
         return energy, *pull_back(jnp.ones_like(energy))

@@ -1,4 +1,4 @@
-"""Dimensionless variables of a closed-shell density, safe at vanishing density.
+"""Dimensionless variables of a density, of closed shells or of two spins, safe where it vanishes.
 
 All functionals of this package are written in the cube root of the density and in the squared
 reduced gradient.  Both stay representable in float32 where products such as ``rho**(8/3)`` would
@@ -12,6 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+
+from pyscf_ipu.xc.semilocal.elementary import cbrt, eighth_power
 
 RS_OVER_INVERSE_CBRT = (3 / (4 * math.pi)) ** (1 / 3)
 """r_s rho^(1/3): the Wigner-Seitz radius is this constant over the cube root of the density."""
@@ -38,6 +40,7 @@ class Variables(NamedTuple):
     cbrt: Float[Array, "*grid"]  # rho^(1/3) in 1/Bohr, strictly positive
     x2: Float[Array, "*grid"]  # sigma / rho^(8/3), dimensionless, in [0, LARGEST_X2]
     t: Float[Array, "*grid"] | None = None  # tau / rho^(5/3), dimensionless, at least x2 / 8
+    spins: "Spins | None" = None  # None for closed shells
 
     @property
     def kinetic(self) -> Float[Array, "*grid"]:
@@ -55,6 +58,62 @@ class Variables(NamedTuple):
         """Wigner-Seitz radius (3 / (4 pi rho))^(1/3) in Bohr."""
         return RS_OVER_INVERSE_CBRT / self.cbrt
 
+    @property
+    def each(self) -> "Variables":
+        """Variables of either spin, as of a closed shell of twice its density, [2, *grid].
+
+        In closed shells both are the whole, without the first axis.
+        """
+        return self if self.spins is None else self.spins.each
+
+    @property
+    def opposite(self) -> "Variables":
+        """Variables for electrons of opposite spin: the means of both spins' x^2 and 1/t."""
+        if self.spins is None:
+            return self
+        _, (a, b), t, _ = self.spins.each
+        t = None if t is None else 2 * t[0] * (t[1] / (t[0] + t[1]))
+        return Variables(self.cbrt, (a + b) / 2, t)
+
+    def average(self, energies: Float[Array, "..."]) -> Float[Array, "*grid"]:
+        """Average over electrons of a value of either spin; in closed shells the value itself."""
+        return energies if self.spins is None else (self.spins.share * energies).sum(0)
+
+    def mean_power(self, thirds: int) -> Float[Array, "*grid"] | float:
+        """Mean of (1 + zeta)^(thirds/3) and (1 - zeta)^(thirds/3); 1.0 in closed shells."""
+        if self.spins is None:
+            return 1.0
+        a, b = self.spins.root**thirds
+        return (a + b) / 2
+
+
+class Spins(NamedTuple):
+    """What else an energy of two spin densities may depend on; alpha first.
+
+    The polarisation is zeta = (rho_alpha - rho_beta) / rho.
+    """
+
+    each: Variables  # [2, *grid], of twice the density of one spin; its `spins` is None
+    density: Float[Array, "spin=2 *grid"]  # electrons/Bohr^3, zero where the spin is empty
+    share: Float[Array, "spin=2 *grid"]  # of all electrons: (1 + zeta) / 2 and (1 - zeta) / 2
+    root: Float[Array, "spin=2 *grid"]  # (1 + zeta)^(1/3), (1 - zeta)^(1/3); zero where empty
+    cross: Float[Array, "*grid"]  # 4 sigma_ab / (4 rho_a rho_b)^(4/3), as x2 of `each` for sigma_aa
+
+    @property
+    def zeta(self) -> Float[Array, "*grid"]:
+        """The polarisation, -1 to 1."""
+        return self.share[0] - self.share[1]
+
+    @property
+    def interpolation(self) -> Float[Array, "*grid"]:
+        """f(zeta) of the uniform gas, from zero to one.
+
+        U. von Barth, L. Hedin, J. Phys. C 5, 1629 (1972),
+        doi:10.1088/0022-3719/5/13/012.
+        """
+        a, b = self.root**4
+        return (a + b - 2) / (2 ** (4 / 3) - 2)
+
 
 def density_cutoff(dtype: jnp.dtype) -> float:
     """Density in electrons/Bohr^3 at and below which a point counts as empty.
@@ -69,57 +128,6 @@ def density_cutoff(dtype: jnp.dtype) -> float:
     if jnp.dtype(dtype) not in cutoffs:
         raise TypeError(f"densities must be float32 or float64, got {dtype}: convert them first")
     return cutoffs[jnp.dtype(dtype)]
-
-
-@jax.custom_jvp
-def cbrt(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
-    """Cube root of positive numbers, for densities between the cutoff and the largest float.
-
-    ``jnp.cbrt`` calls a scalar routine on a CPU and takes five times as long; ``x ** (1 / 3)`` is
-    biased by more than half an ulp in float32.  One Newton step repairs ``exp(log(x) / 3)``.
-    """
-    guess = jnp.exp(jnp.log(x) * (1 / 3))
-    return guess - (guess - x / (guess * guess)) * (1 / 3)
-
-
-@cbrt.defjvp
-def _cbrt_jvp(primals, tangents):
-    (x,), (dx,) = primals, tangents
-    root = cbrt(x)
-    return root, dx * (1 / 3) / (root * root)
-
-
-@jax.custom_jvp
-def arctan(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
-    """Inverse tangent for |x| <= 2, vectorised (``jnp.arctan`` is a scalar call on a CPU).
-
-    Two half-angle steps, atan(x) = 2 atan(x / (1 + sqrt(1 + x^2))), bring the argument below 0.29,
-    where 14 terms of the Taylor series are exact to the last digits of float64.
-    """
-    for _ in range(2):
-        x = x / (1 + jnp.sqrt(1 + x * x))
-    square = x * x
-    series = jnp.zeros_like(x)
-    for n in reversed(range(14)):
-        series = (-1) ** n / (2 * n + 1) + square * series
-    return 4 * x * series
-
-
-@arctan.defjvp
-def _arctan_jvp(primals, tangents):
-    (x,), (dx,) = primals, tangents
-    return arctan(x), dx / (1 + x * x)
-
-
-def x_arcsinh_x(x2: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
-    """x arcsinh(x) as a function of x^2, smooth at zero where sqrt(x^2) has no derivative."""
-    small = x2 < 1e-5
-    x = jnp.sqrt(jnp.where(small, 1.0, x2))
-    # log1p keeps the digits that log(x + sqrt(1 + x^2)) loses below x = 1.
-    far = x * jnp.log1p(x + x * x / (1 + jnp.sqrt(1 + x * x)))
-    low = jnp.where(small, x2, 0.0)
-    near = low * (1 - low * (1 / 6 - low * (3 / 40 - low * (5 / 112))))
-    return jnp.where(small, near, far)
 
 
 def variables(
@@ -148,7 +156,7 @@ def variables(
     # Double where: the inner one keeps infinities out of the derivative of the unused branch.
     root = cbrt(jnp.where(empty, 1.0, rho))
     inverse = 1 / root
-    scale = _eighth_power(inverse)
+    scale = eighth_power(inverse)
     capped = sigma * scale > LARGEST_X2
     dropped = empty | (sigma < 0) | capped
     x2 = jnp.where(capped & ~empty, LARGEST_X2, jnp.where(dropped, 0.0, sigma) * scale)
@@ -187,7 +195,49 @@ def _not_beyond_jvp(primals, tangents):
     return _not_beyond(x, bound), jnp.where(x > 2 * bound, 0.0, dx)
 
 
-def _eighth_power(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
-    square = x * x
-    fourth = square * square
-    return fourth * fourth
+def variables_of_spins(
+    rho: Float[Array, "spin=2 *grid"],
+    sigma: Float[Array, "pair=3 *grid"],
+    tau: Float[Array, "spin=2 *grid"] | None = None,
+) -> tuple[Float[Array, "*grid"], Variables]:
+    """Total density and dimensionless variables of two spin densities, guarded as `variables` does.
+
+    Args:
+        rho: density of alpha and beta electrons, electrons/Bohr^3; may be slightly negative.
+        sigma: grad rho_s . grad rho_s' in atomic units: alpha alpha, alpha beta, beta beta.
+        tau: sum over the electrons of a spin of |grad psi|^2 / 2, where it is needed.
+
+    Returns:
+        The total density, zero (with zero derivative) at empty points, and the variables.  A spin
+        that is empty alone has no `density` and no `root`; its share keeps its derivative, which is
+        the one of the other spin's correlation.
+
+    Raises:
+        TypeError: if the arrays are not all float32 or all float64.
+    """
+    rho = jnp.where(rho < 0, 0.0, rho)
+    aa, ab, bb = sigma
+    # In this order no two infinities of opposite sign can meet.
+    whole = (rho[0] + rho[1], (aa + ab) + (ab + bb), None if tau is None else tau[0] + tau[1])
+    total, of_all = variables(*whole)
+    doubled, each = variables(2 * rho, 4 * jnp.stack([aa, bb]), None if tau is None else 2 * tau)
+    nothing = total == 0
+    empty = (doubled == 0) | nothing
+    density = jnp.where(empty, 0.0, 0.5 * doubled)
+    share = rho / jnp.where(nothing, 1.0, total)
+    root = jnp.where(nothing, 1.0, jnp.where(empty, 0.0, each.cbrt) / of_all.cbrt)
+    spins = Spins(each, density, share, root=root, cross=_cross(ab, each, empty))
+    return total, of_all._replace(spins=spins)
+
+
+def _cross(
+    ab: Float[Array, "*grid"], each: Variables, empty: Bool[Array, "spin=2 *grid"]
+) -> Float[Array, "*grid"]:
+    """The gradients' product in units of both densities; zero where two cannot have that much."""
+    inverse = 1 / each.cbrt
+    square = inverse * inverse
+    scale = square * square
+    limit = each.x2[0] + each.x2[1]  # twice the largest possible
+    beyond = jnp.abs(4 * ab * scale[0] * scale[1]) > limit
+    inside = jnp.where(beyond | empty[0] | empty[1], 0.0, ab)
+    return 4 * inside * scale[0] * scale[1]

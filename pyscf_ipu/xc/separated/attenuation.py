@@ -94,7 +94,12 @@ CAM_B3LYP = Functional(
     definition="libxc 433 (HYB_GGA_XC_CAM_B3LYP): 0.19 HF + 0.46 HF of erf(0.33 r)/r"
     " + 0.35 GGA_X_B88(106) + 0.46 GGA_X_ITYH(529) + 0.19 LDA_C_VWN(7) + 0.81 GGA_C_LYP(131)",
     pyscf_name="433",
-    terms=(Term(0.35, b88), Term(0.46, _short_range_of_cam), Term(0.19, vwn5), Term(0.81, lyp)),
+    terms=(
+        Term(0.35, b88, "exchange"),
+        Term(0.46, _short_range_of_cam, "exchange"),
+        Term(0.19, vwn5, "correlation"),
+        Term(0.81, lyp, "correlation"),
+    ),
     long_range_exchange=0.46,
     omega=0.33,
 )

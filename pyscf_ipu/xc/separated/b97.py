@@ -8,7 +8,7 @@ Parameters are those of libxc.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from pyscf_ipu.xc.semilocal.exchange import slater
 from pyscf_ipu.xc.semilocal.functionals import Functional, Term
-from pyscf_ipu.xc.semilocal.spin import PAPER, by_spins
+from pyscf_ipu.xc.semilocal.spin import GAS, PAPER, UniformGas, by_spins
 from pyscf_ipu.xc.semilocal.variables import Variables
 from pyscf_ipu.xc.semilocal.vv10 import VV10
 from pyscf_ipu.xc.separated.attenuation import short_range_slater
@@ -58,19 +58,40 @@ def power_series(coefficients: Sequence[float], u: Float[Array, "*grid"]) -> Flo
     return total
 
 
-def _wb97(series: Series, v: Variables) -> Float[Array, "*grid"]:
-    """Exchange and correlation per electron of a member without kinetic energy density."""
-    same, opposite = by_spins(v, *PAPER)
-    uniform = short_range_slater(v, series.omega) if series.omega else slater(v)
-    return (
-        uniform * power_series(series.exchange, share(v, EXCHANGE_GAMMA))
-        + same * power_series(series.same, share(v, SAME_GAMMA))
-        + opposite * power_series(series.opposite, share(v, OPPOSITE_GAMMA))
+class Factors(NamedTuple):
+    """Factors on what the uniform gas has of exchange, and of correlation by spins."""
+
+    exchange: Float[Array, "..."]
+    same: Float[Array, "..."]
+    opposite: Float[Array, "..."]
+
+
+def _energy(
+    v: Variables, factors: Callable[[Variables], Factors], gas: UniformGas, omega: float
+) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron; u and w of opposite spins are of averages."""
+    one = factors(v.each)
+    unequal = one.opposite if v.spins is None else factors(v.opposite).opposite
+    same, opposite = by_spins(v, gas)
+    uniform = short_range_slater(v.each, omega) if omega else slater(v.each)
+    return v.average(uniform * one.exchange + same * one.same) + opposite * unequal
+
+
+def _factors(series: Series, v: Variables) -> Factors:
+    """Factors of a member without kinetic energy density."""
+    return Factors(
+        power_series(series.exchange, share(v, EXCHANGE_GAMMA)),
+        power_series(series.same, share(v, SAME_GAMMA)),
+        power_series(series.opposite, share(v, OPPOSITE_GAMMA)),
     )
 
 
-def _wb97m(v: Variables) -> Float[Array, "*grid"]:
-    """Exchange and correlation per electron of libxc HYB_MGGA_XC_WB97M_V (531)."""
+def _wb97(series: Series, v: Variables) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron of a member without kinetic energy density."""
+    return _energy(v, partial(_factors, series), PAPER, omega=series.omega)
+
+
+def _wb97m_factors(v: Variables) -> Factors:
     w = kinetic_share(v)
     x, s, o = (share(v, gamma) for gamma in (EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA))
     w2, s2 = w * w, s * s
@@ -78,20 +99,27 @@ def _wb97m(v: Variables) -> Float[Array, "*grid"]:
     exchange = 0.85 + 1.007 * x + 0.259 * w
     equal = 0.443 - 1.437 * s2 * s2 - 4.535 * w - 3.39 * w2 + 4.278 * w4 * s2 * s
     unequal = 1.0 + 1.358 * w + w2 * (2.924 - 8.812 * o) + w4 * w2 * (9.142 * o - 1.39)
-    same, opposite = by_spins(v)
-    return short_range_slater(v, 0.3) * exchange + same * equal + opposite * unequal
+    return Factors(exchange, equal, unequal)
 
 
-def _b97m(v: Variables) -> Float[Array, "*grid"]:
-    """Exchange and correlation per electron of libxc MGGA_XC_B97M_V (254)."""
+def _wb97m(v: Variables) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron of libxc HYB_MGGA_XC_WB97M_V (531)."""
+    return _energy(v, _wb97m_factors, GAS, omega=0.3)
+
+
+def _b97m_factors(v: Variables) -> Factors:
     w = kinetic_share(v)
     x, s, o = (share(v, gamma) for gamma in (EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA))
     w2 = w * w
     exchange = 1.0 + 0.416 * w + x * (1.308 + 3.07 * w + 1.901 * x)
     equal = 1.0 - 5.668 * w - 1.855 * s * s - w2 * w * s * s * (20.497 + 20.364 * w)
     unequal = 1.0 + 2.535 * w + o * (1.573 - 6.427 * w2 * w * o - 6.298 * o * o)
-    same, opposite = by_spins(v)
-    return slater(v) * exchange + same * equal + opposite * unequal
+    return Factors(exchange, equal, unequal)
+
+
+def _b97m(v: Variables) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron of libxc MGGA_XC_B97M_V (254)."""
+    return _energy(v, _b97m_factors, GAS, omega=0.0)
 
 
 def _member(name: str, libxc: str, exact_exchange: float, series: Series) -> Functional:
@@ -105,7 +133,7 @@ def _member(name: str, libxc: str, exact_exchange: float, series: Series) -> Fun
         definition=f"libxc {number} ({label}){beside}: {exact_exchange} HF"
         f" + {long_range} HF of erf({series.omega} r)/r + short-range B97",
         pyscf_name=number,
-        terms=(Term(1.0, partial(_wb97, series)),),
+        terms=(Term(1.0, partial(_wb97, series), "both"),),
         long_range_exchange=long_range,
         omega=series.omega,
     )
@@ -167,7 +195,7 @@ WB97M_D3BJ = Functional(
     definition=f"libxc 531 (HYB_MGGA_XC_WB97M_V){WITHOUT_VV10}: 0.15 HF"
     " + 0.85 HF of erf(0.3 r)/r + short-range B97 with the kinetic energy density",
     pyscf_name="531",
-    terms=(Term(1.0, _wb97m),),
+    terms=(Term(1.0, _wb97m, "both"),),
     long_range_exchange=0.85,
     omega=0.3,
 )
@@ -191,7 +219,7 @@ B97M_V = _with_vv10(
         exact_exchange=0.0,
         definition="libxc 254 (MGGA_XC_B97M_V): B97 with the kinetic energy density",
         pyscf_name="254",
-        terms=(Term(1.0, _b97m),),
+        terms=(Term(1.0, _b97m, "both"),),
     ),
 )
 
@@ -215,6 +243,7 @@ B97_3C = Functional(
                     opposite=(0.635047, 5.532103, -15.301575),
                 ),
             ),
+            "both",
         ),
     ),
 )

@@ -135,9 +135,9 @@ HSE06 = Functional(
     " + GGA_X_WPBEH(524) - 0.25 of GGA_X_WPBEH(524) with omega 0.11 + GGA_C_PBE(130)",
     pyscf_name="428",
     terms=(
-        Term(1.0, partial(short_range_pbe, omega=0.0)),
-        Term(-0.25, _screened),
-        Term(1.0, pbe_correlation),
+        Term(1.0, partial(short_range_pbe, omega=0.0), "exchange"),
+        Term(-0.25, _screened, "exchange"),
+        Term(1.0, pbe_correlation, "correlation"),
     ),
     long_range_exchange=-0.25,
     omega=0.11,

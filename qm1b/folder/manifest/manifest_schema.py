@@ -15,7 +15,7 @@ from pyscf_ipu.settings.choices import CHOICES, LEAST
 from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE
 from qm1b.rows.schema import FREE_ATOMS, PROPERTIES, Json
-from qm1b.settings import Padding
+from qm1b.settings import Multiplicities, Padding
 
 SCHEMA = "qm1b run, version 2"
 
@@ -194,7 +194,8 @@ SETTINGS = Object(
         **{name: _one_of(*names) for name, names in CHOICES.items()},
         **{name: _whole(least) for name, least in LEAST.items()},
         **dict.fromkeys(("prune", "history", "keep_charged", "retry", "forces"), FLAG),
-        **dict.fromkeys(("one_stereoisomer", "run_vertices"), FLAG),
+        **dict.fromkeys(("one_stereoisomer", "run_vertices", "open_shells"), FLAG),
+        "multiplicities": _one_of(*get_args(Multiplicities)),
         "machine": NAME,
         "properties": _text(rf"(({'|'.join(PROPERTIES)})( (?!$)|$))+", " ".join(PROPERTIES)),
         "jk_above_aos": COUNT,

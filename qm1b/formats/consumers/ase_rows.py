@@ -17,9 +17,6 @@ from pyscf_ipu.elements.spellings import SYMBOLS
 from qm1b.rows.batch import Batch, Record
 from qm1b.rows.dataset import Dataset
 
-MULTIPLICITY = 1
-"""2S + 1: every row is a closed shell."""
-
 PROPERTIES = {
     "lowdin_charges": ("charges_lowdin", 1.0),
     "mayer_bond_orders": ("bond_orders", 1.0),
@@ -37,12 +34,14 @@ class AseRow:
     """Angstrom."""
     results: dict[str, float | np.ndarray]
     """By ASE's names: energy (eV), dipole (e*Angstrom) [3], charges (Mulliken, e) [A] and, if the
-    run has them, forces (eV/Angstrom) [A, 3]."""
+    run has them, magmoms (Mulliken, Bohr magnetons) [A] and forces (eV/Angstrom) [A, 3]."""
     energies: dict[str, float]
     """homo, lumo, gap and, if the level has it, dispersion in eV."""
     properties: dict[str, np.ndarray]
     """lowdin_charges (e) [A], mayer_bond_orders [A, A], quadrupole (e*Angstrom^2) [3, 3]."""
     charge: int
+    multiplicity: int
+    """2S + 1."""
     smiles: str
     line: int
     conformer: int
@@ -53,6 +52,7 @@ class AseRow:
     def unique_id(self) -> str:
         """32 hexadecimal digits, which ASE wants; the same for the same row."""
         parts = (self.smiles, self.line, self.conformer, self.charge)
+        parts += (self.multiplicity,) * (self.multiplicity > 1)
         content = repr(parts).encode() + self.numbers.tobytes() + self.positions.tobytes()
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
@@ -69,6 +69,8 @@ def _ase_row(row: Record) -> AseRow:
         "dipole": row["dipole"] * BOHR_TO_ANGSTROM,
         "charges": row["mulliken_charges"],
     }
+    if "spin_populations" in row:
+        results["magmoms"] = row["spin_populations"]
     if "forces" in row:
         results["forces"] = row["forces"] * FORCE_TO_EV_PER_ANGSTROM
     energies = {"homo": homo, "lumo": lumo, "gap": lumo - homo}
@@ -81,6 +83,7 @@ def _ase_row(row: Record) -> AseRow:
         results,
         energies=energies,
         properties=properties,
+        multiplicity=row.get("multiplicity", 1),
         **{name: row[name] for name in ("charge", "smiles", "line", "conformer", "id")},
     )
 

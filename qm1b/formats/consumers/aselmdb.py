@@ -18,7 +18,7 @@ import numpy as np
 from pyscf_ipu.base.errors import MissingPackage
 from pyscf_ipu.base.extras import how_to_install
 from qm1b.errors import UserError
-from qm1b.formats.consumers.ase_rows import MULTIPLICITY, AseRow, ase_rows
+from qm1b.formats.consumers.ase_rows import AseRow, ase_rows
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
 from qm1b.storage import files
@@ -108,9 +108,9 @@ def _entry(row: AseRow) -> dict[str, object]:
         **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in row.results.items()},
         "data": {
             "charge": row.charge,
-            "spin": MULTIPLICITY,
+            "spin": row.multiplicity,
             "total_charge": row.charge,  # MACE's names for the same
-            "total_spin": MULTIPLICITY,
+            "total_spin": row.multiplicity,
             "smiles": row.smiles,
             "line": row.line,
             "conformer": row.conformer,

@@ -38,8 +38,12 @@ class Conformers:
 
     @property
     def name(self) -> str:
-        """A name for an HDF5 group, in the order of the input: the number of the first line."""
-        return f"{int(self.rows['line'][0]):010d}"
+        """A name for an HDF5 group, in the order of the input: the number of the first line.
+
+        Behind it stands a multiplicity above 1.
+        """
+        spin = int(self.rows["multiplicity"][0]) if "multiplicity" in self.rows else 1
+        return f"{int(self.rows['line'][0]):010d}" + f"_{spin}" * (spin > 1)
 
     @property
     def charge(self) -> int:

@@ -118,6 +118,7 @@ def _add(database: Database, row: AseRow) -> None:
     if (moments := row.properties.get("quadrupole")) is not None:  # [1, 3, 3]: they are joined
         values["quadrupole_moment"] = moments[None] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM)
     pairs = {"smiles": row.smiles, "line": row.line, "conformer": row.conformer}
+    pairs |= {"multiplicity": row.multiplicity} if row.multiplicity > 1 else {}
     entry = {
         "numbers": row.numbers,
         "positions": row.positions,

@@ -98,8 +98,7 @@ class PodPlan:
 def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
     """The molecules of a file that a run would compute; raises UserError if there is none."""
     engine = factory.build(factory.DEFAULT, settings)
-    limits = Limits(factory.ao_counter(engine), settings.max_aos, settings.keep_charged)
-    screen = Screen(limits)
+    screen = Screen(Limits.of(settings, factory.ao_counter(engine)))
     screened = [screen(record) for record in inputs.read(path, settings, settings.limit)]
     candidates = [x for x in screened if not isinstance(x, Drop)]
     if not candidates:

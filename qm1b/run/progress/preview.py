@@ -58,8 +58,8 @@ class Preview:
         seen = [screen(record) for record in source.sample]
         atoms = [[] if isinstance(each, Drop) else each.numbers for each in seen]
         n_lines = min(source.n_lines, settings.limit or source.n_lines)
-        rows = settings.conformers * (molecules or n_lines) / len(seen)
-        padding = settings.padding or cheapest(filter(None, atoms), rows, settings)
+        each = settings.conformers * (molecules or n_lines) / len(seen)
+        padding = settings.padding or cheapest(filter(None, atoms), each, settings)
         prices = Prices(
             settings.level, forces=settings.forces, coarse=PADDINGS.index(padding),
             is_simulated=settings.is_simulated,
@@ -69,8 +69,9 @@ class Preview:
             if isinstance(verdict, Drop):
                 lines.append(SampledLine(0.0, 0, None, reason=verdict.reason))
             else:
-                seconds = settings.conformers * prices.seconds(numbers)
-                lines.append(SampledLine(seconds, settings.conformers, prices.shape(numbers)))
+                rows = settings.conformers * len(verdict.multiplicities)
+                seconds = rows * prices.seconds(numbers)
+                lines.append(SampledLine(seconds, rows, prices.shape(numbers)))
         return cls(n_lines, lines, prices, padding=padding)
 
     @property

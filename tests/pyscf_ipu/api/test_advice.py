@@ -22,7 +22,7 @@ from pyscf_ipu.settings import LevelKeywords
     ("name", "words"),
     [
         ("hessian", "has no attribute 'hessian': pi.frequencies"),
-        ("uks", "has no attribute 'uks': only closed shells.*pyscf.dft.UKS"),
+        ("uhf", r"has no attribute 'uhf': pi\.uks computes open shells"),
         ("grad", "pi.forces"),
         ("nonsense", "has no attribute 'nonsense'$"),
     ],
@@ -37,7 +37,7 @@ def test_nothing_that_exists_is_called_absent():
     assert not KEYWORDS.keys() & set(inspect.signature(pi.rks).parameters)
 
 
-LEVELLED = [pi.rks, pi.forces, pi.optimize, pi.frequencies]
+LEVELLED = [pi.rks, pi.uks, pi.forces, pi.optimize, pi.frequencies]
 """Functions that take a molecule and a level."""
 
 
@@ -46,7 +46,7 @@ LEVELLED = [pi.rks, pi.forces, pi.optimize, pi.frequencies]
     ("keyword", "words"),
     [
         ("charge", r"'charge': the charge belongs to the molecule: Molecule\(..., charge=1\)"),
-        ("spin", "'spin': only closed shells"),
+        ("spin", "'spin': pi.uks computes open shells"),
         ("solvent", "'solvent': there is no solvent model"),
         ("precison", "'precison': did you mean 'precision'?"),
         ("method", "'method': give the functional as xc="),

@@ -194,7 +194,7 @@ def test_calculator_errors(solver):
     with pytest.raises(InvalidMolecule, match="periodic"):
         atoms.get_potential_energy()
     atoms.pbc = False
-    atoms.set_initial_magnetic_moments([1, 1, 0, 0, 0, 0])
+    atoms.set_initial_magnetic_moments([1, 0.5, 0, 0, 0, 0])
     with pytest.raises(InvalidMolecule, match="initial magnetic moments"):
         atoms.get_potential_energy()
     with pytest.raises(ValueError, match="unknown functional"):

@@ -6,11 +6,13 @@ Sizes vectorise badly: AOs that fill no vector and no panel, functions that fill
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from oracle import NATIVE, native_and_portable
 
 from pyscf_ipu.fitting.operators import FittedProducts, solution
+from pyscf_ipu.fitting.plan_rows import times_columns, with_columns
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
 from pyscf_ipu.numerics.columns import Columns
 
@@ -42,7 +44,8 @@ def symmetric(rng, *shape):
     ids=["three panels", "signs", "K alone", "J alone", "pairs far apart", "empty panels"],
 )
 def test_coulomb_and_exchange(dtype, n, reach, functions, count, signs, coulomb):
-    """AOs whose numbers are further apart than `reach` have no product, and AOs 40 to 50 none."""
+    """AOs whose numbers are further apart than `reach` have no product, and AOs 40 to 50 none; the
+    last function is zero, as behind a metric without full rank."""
     rng = np.random.default_rng(n)
     square, density = symmetric(rng, functions, n, n), symmetric(rng, n, n)
     one, other = np.indices((n, n))
@@ -50,6 +53,7 @@ def test_coulomb_and_exchange(dtype, n, reach, functions, count, signs, coulomb)
     if reach < n:
         exists[40:50], exists[:, 40:50] = False, False
     square *= exists
+    square[-1] = 0.0
     present = packed(exists).astype(np.int32)
     vectors = rng.normal(size=(n, 16))
     sign = np.where(np.arange(16) % 3 == 1, signs, 1)
@@ -65,7 +69,8 @@ def test_coulomb_and_exchange(dtype, n, reach, functions, count, signs, coulomb)
 
     def both(b, d, vectors, signs):
         columns = Columns(vectors, signs, np.array(count, np.int32))
-        return tuple(coulomb_exchange(FittedProducts(b, present), d, columns, coulomb))
+        products = FittedProducts(b, present, np.array(functions - 1, np.int32))
+        return tuple(coulomb_exchange(products, d, columns, coulomb=coulomb))
 
     with jax.enable_x64(dtype == np.float64):
         native, portable, names = native_and_portable(both, *arrays)
@@ -75,6 +80,24 @@ def test_coulomb_and_exchange(dtype, n, reach, functions, count, signs, coulomb)
             scale = max(1.0, np.abs(right).max())
             np.testing.assert_allclose(mine, right, rtol=0, atol=TOLERANCE[dtype] * scale)
             assert mine.dtype == dtype
+
+
+def test_rough_exchange_is_that_of_float32():
+    rng = np.random.default_rng(8)
+    n, functions = 40, 6
+    b = packed(symmetric(rng, functions, n, n))
+    vectors, signs = rng.normal(size=(n, 16)), np.ones(16)
+    columns = Columns(vectors, signs, np.array(11, np.int32))
+    products = FittedProducts(b, np.ones(b.shape[1], np.int32), np.array(functions, np.int32))
+
+    def of(density, in_float32):
+        return coulomb_exchange(products, density, columns, rough=in_float32)
+
+    with jax.enable_x64(True):
+        right, rough = jax.jit(of)(b[0], False), jax.jit(of)(b[0], True)
+    np.testing.assert_array_equal(rough.coulomb, right.coulomb)
+    off = np.abs(rough.exchange - right.exchange).max() / np.abs(right.exchange).max()
+    assert 1e-10 < off < 1e-6
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -88,7 +111,7 @@ def test_solution(dtype):
     integrals[pairs[64:128]] = 0.0
     with jax.enable_x64(True):
         native, portable, names = native_and_portable(
-            partial(solution, pairs=pairs, dtype=dtype), factor, integrals
+            lambda *given: solution(*given, pairs=pairs, dtype=dtype)[:2], factor, integrals
         )
     assert names == ["fitting_solution"]
     expected = np.linalg.solve(factor, integrals[pairs].T)
@@ -110,3 +133,35 @@ def test_a_nan_reaches_the_results():
     assert np.isnan(found.b[:, 7]).any()
     assert not np.isnan(found.b[:, 8:]).any()
     assert found.present.tolist() == [0] * 7 + [1] + [0] * 32
+
+
+@pytest.mark.parametrize("functions", [3, 70])
+@pytest.mark.parametrize("used", [1, 13, 32])
+def test_columns_and_weights(functions, used):
+    """More AOs than are copied at a time; `used` columns, the others zero."""
+    rng = np.random.default_rng(used)
+    n, width = 67, 32
+    square = np.zeros((n, n), int)
+    square[np.tril_indices(n)] = rng.permutation(n * (n + 1) // 2)
+    rows = np.maximum(square, square.T)
+    integrals = rng.normal(size=(rows.max() + 1, functions))
+    c = rng.normal(size=(n, width))
+    c[:, used:] = 0.0
+    w = np.einsum("bi,ijf->bjf", c, symmetric(rng, functions, width, width).transpose(1, 2, 0))
+
+    def both(integrals, c, w):
+        count = jnp.asarray(used, jnp.int32)
+        half = times_columns(integrals, rows, c, used=count)
+        return half, with_columns(integrals, rows, c, used=count, w=w)
+
+    with jax.enable_x64(True):
+        native, portable, names = native_and_portable(both, integrals, c, w)
+    assert sorted(names) == ["fitting_columns", "fitting_weights"]
+    z = np.einsum("ai,bif->abf", c, w)
+    added = z + z.transpose(1, 0, 2)
+    added[np.arange(n), np.arange(n)] = z[np.arange(n), np.arange(n)]
+    weights = integrals.copy()
+    weights[rows] += added
+    for half, total in (native, portable):
+        np.testing.assert_allclose(half, np.einsum("abf,bi->aif", integrals[rows], c), atol=1e-11)
+        np.testing.assert_allclose(total, weights, atol=1e-10)

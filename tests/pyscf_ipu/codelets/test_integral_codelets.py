@@ -32,7 +32,6 @@ TWO_INTERACTIONS = (COULOMB,), (SEPARATED,)
 INTERACTIONS = {
     "one pair": EVERY_INTERACTION,
     "15 pairs": EVERY_INTERACTION,
-    "far apart": EVERY_INTERACTION,
     "several strips": ((SEPARATED,), (Interaction(0.25),)),
 }
 """Of ERIs and of supermatrices that are not two: each compiles, so one large shape has all."""
@@ -45,7 +44,7 @@ DOUBLE = ("several strips", "empty slots", "general contraction")
 
 def cases_of(long):
     double = [("17 in a class", "float64"), *((name, "float64") for name in DOUBLE)]
-    single = [(name, "float32") for name in SYSTEMS if name not in DOUBLE[:2]]
+    single = [(name, "float32") for name in SYSTEMS if name not in DOUBLE]
     for case in [*single, *double]:
         again = case[0] in {*long, "17 in a class"}
         yield pytest.param(case, marks=pytest.mark.long if again else [])
@@ -109,13 +108,14 @@ def integrals(request):
     def run(strips, atoms):
         matrices = [eri_matrix(plan, strips, of) for of in of_eri]
         halves = [supermatrix(plan, strips, of) for of in of_halves]
+        halves.append(supermatrix(plan, strips, of_halves[-1], apart=True))
         return matrices, halves, one_electron(atoms, strips)
 
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
         atoms = jax.jit(lambda *x: gather_atoms(plan, *x, dtype))(*arrays)
         *found, names = native_and_portable(run, jax.jit(pair_strips)(atoms), atoms)
-    first, second = len(of_eri), len(of_eri) + len(of_halves)
+    first, second = len(of_eri), len(of_eri) + len(of_halves) + 1
     results = {
         "eri": [x[:first] for x in found],
         "supermatrix": [x[first:second] for x in found],
@@ -193,8 +193,10 @@ def test_supermatrix(integrals):
     for a, b in zip(native, portable, strict=True):
         assert np.abs(b).max() > 0.1
         np.testing.assert_allclose(a, b, rtol=0, atol=2 * tolerance)
-    for a, b in pairwise(native):
+    *whole, apart = native
+    for a, b in pairwise(whole):
         assert np.abs(a - b).max() > 0.01
+    np.testing.assert_allclose(apart[0] + apart[1], whole[-1], rtol=0, atol=2 * tolerance)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

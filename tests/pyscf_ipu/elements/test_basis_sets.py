@@ -8,7 +8,7 @@ from scipy import linalg
 
 from pyscf_ipu.base.errors import InvalidMolecule, UnknownBasis
 from pyscf_ipu.elements.basis import element_basis
-from pyscf_ipu.elements.basis_sets import QM9_BASIS, element_shells, supported_basis
+from pyscf_ipu.elements.basis_sets import QM9_BASIS, element_shells, reaches_far, supported_basis
 from pyscf_ipu.elements.spellings import SYMBOLS
 
 ORGANIC = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17)
@@ -128,6 +128,13 @@ def test_an_element_whose_table_cannot_be_opened():
 
 def test_a_core_potential_whose_table_cannot_be_opened_is_none():
     assert element_shells("dyall-2zp", "C")
+
+
+def test_a_set_that_states_kappa_reaches_as_far_as_its_exponents_say():
+    """In PySCF's form a number may stand before the primitives of a shell."""
+    least = min(row[0] for shell in gto.basis.load("dyall-2zp", "C") for row in shell[2:])
+    assert not reaches_far("dyall-2zp", below=0.999 * least)
+    assert reaches_far("dyall-2zp", below=1.001 * least)
 
 
 def test_a_basis_beyond_f_is_refused_as_a_whole():

@@ -29,7 +29,7 @@ def of_everything(v):
 def test_energy_matrix_and_response_are_the_same(monkeypatch):
     """A compiled function returns either kind of blocks, and another one takes them; so for blocks
     of a given number, with all their points at a time or two thirds less."""
-    used = replace(functional("tpss"), terms=(Term(0.7, of_everything),))
+    used = replace(functional("tpss"), terms=(Term(0.7, of_everything, "correlation"),))
     kinds = {2**30: blocks.GridBlocks, 1000: blocks.RemadeBlocks}
     settings = Settings(precision="float64", grid_level=0, basis="sto-3g", xc="tpss")
     shape = shape_of(WATER.numbers, settings.basis, False, 0)

@@ -13,10 +13,10 @@ from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER
 
 from pyscf_ipu import Settings, Solver
 from pyscf_ipu.codelets import codelet_p
-from pyscf_ipu.gradient import empty_states, gradients
+from pyscf_ipu.gradient import gradients
 from pyscf_ipu.grid.xc_matrix import xc_functional_vertex
-from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
-from pyscf_ipu.kohn_sham.program import energies
+from pyscf_ipu.kohn_sham.batch import empty_states, sequential, side_by_side
+from pyscf_ipu.kohn_sham.program import energies, lowest_energies
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.xc.registry import functional
 from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
@@ -88,6 +88,23 @@ def test_every_dot_product_has_the_highest_precision(level):
     highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
     for equation in found:
         assert equation.params["precision"] == highest, equation
+
+
+@pytest.mark.parametrize("make", [energies, lowest_energies])
+def test_lapack_sees_one_spin_at_a_time(make):
+    """Batches of it wait for threads of the pool that they run in: two of them hung for ever."""
+    settings = Settings(grid_level=0)
+    shape = Solver(settings).shape(HYDROGEN)
+    arrays = (
+        tables.shape_tables(shape, settings),
+        conformer.empty_batch(shape, settings, 2, open_shell=True),
+    )
+    jaxpr = jax.make_jaxpr(sequential(make(shape, settings)))(*arrays, np.int32(2)).jaxpr
+    names = {"eigh", "cholesky", "triangular_solve", "lu", "householder_product"}
+    found = [e for e in equations(jaxpr) if e.primitive.name in names]
+    assert any(e.primitive.name == "eigh" for e in found)
+    for equation in found:
+        assert equation.invars[0].aval.ndim == 2, equation
 
 
 def test_derivatives_keep_to_float32_and_the_highest_precision():

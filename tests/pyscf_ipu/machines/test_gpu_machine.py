@@ -56,7 +56,7 @@ def test_accelerators_cut_lists_by_whole_batches(monkeypatch):
     shape = solver.shape(HYDROGEN)
     size = solver.batch_size(shape)
     assert size == 512
-    found = batches._batches({shape: list(range(size + 3))}, solver, 2)
+    found = batches._batches({(shape, False): list(range(size + 3))}, solver, 2)
     assert [len(batch.places) for batch in found] == [size, 3]
     assert [gpu.call_size(n, size) for n in (1, 2, 64, 65, 512)] == [1, 64, 64, 512, 512]
     fits = dataclasses.replace(

@@ -151,7 +151,9 @@ def test_what_cannot_be_written(water, several, solver, tmp_path):
     bare = rks(WATER, solver=solver)
     with pytest.raises(ValueError, match="orbitals=True"):
         bare.to_molden(tmp_path / "a")
-    with pytest.raises(ValueError, match="no orbital 'sigma': give 'density', 'homo', 'lumo'"):
+    with pytest.raises(
+        ValueError, match="no orbital 'sigma': give 'density', 'spin', 'homo', 'lumo'"
+    ):
         water.to_cube(tmp_path / "a", "sigma")
     with pytest.raises(ValueError, match="from 0 to 6"):
         water.to_cube(tmp_path / "a", 7)

@@ -40,7 +40,10 @@ def single(seed):
     )
 
 
-ABSENT = ("dispersion", "forces", "stable", "followed", "settings", "history")
+ABSENT = (
+    *("dispersion", "forces", "stable", "followed", "settings", "history"),
+    *("s_squared", "spin_populations", "stable_unrestricted"),
+)
 """Fields that nobody asked for."""
 
 

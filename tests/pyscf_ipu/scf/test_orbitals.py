@@ -82,16 +82,20 @@ def test_occupation_is_data(model):
         assert float(jnp.trace(density)) == pytest.approx(2 * n)
 
 
-def test_reorthonormalise():
+@pytest.mark.parametrize(
+    ("dtype", "disturbance", "bound"), [(np.float32, 1e-4, 1e-6), (np.float64, 1e-8, 1e-14)]
+)
+def test_reorthonormalise(dtype, disturbance, bound):
     rng = np.random.default_rng(0)
     overlap = np.eye(5) + 0.05 * rng.normal(size=(5, 5))
     overlap = overlap @ overlap.T
     values, vectors = np.linalg.eigh(overlap)
     exact = vectors / np.sqrt(values)
     # An overlap in two words: the low one counts.
-    words = Pair(jnp.asarray(overlap - 1e-3), jnp.full((5, 5), 1e-3))
-    found = reorthonormalise(jnp.asarray(exact + 1e-4 * rng.normal(size=(5, 5))), words)
-    np.testing.assert_allclose(found.T @ overlap @ found, np.eye(5), atol=1e-14)
+    words = Pair(jnp.asarray(overlap - 1e-3, dtype), jnp.full((5, 5), 1e-3, dtype))
+    wrong = exact + disturbance * rng.normal(size=(5, 5))
+    found = np.float64(reorthonormalise(jnp.asarray(wrong, dtype), words))
+    np.testing.assert_allclose(found.T @ overlap @ found, np.eye(5), atol=bound)
 
 
 def test_purified_has_whole_occupations(model):

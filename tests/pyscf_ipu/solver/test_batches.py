@@ -27,7 +27,7 @@ def test_every_thread_gets_a_part(solver):
     mols = [small(name) for name in NAMES]
     groups = {}
     for i, mol in enumerate(mols):
-        groups.setdefault(solver.shape(mol), []).append(i)
+        groups.setdefault((solver.shape(mol), False), []).append(i)
     for threads in (1, 2, 3, 100):
         found = batches._batches(groups, solver, threads)
         assert sorted(i for batch in found for i in batch.places) == [*range(len(mols))]
@@ -39,9 +39,9 @@ def test_no_more_threads_than_memory_holds(solver, monkeypatch):
     shape = solver.shape(small(NAMES[0]))
     room = 2.5 * solver.memory_bytes(shape) / batches.MEMORY_SHARE
     monkeypatch.setattr(platform, "available_bytes", lambda: room)
-    assert batches._threads(7, [shape], solver) == 2
+    assert batches._threads(7, [(shape, False)], solver) == 2
     monkeypatch.setattr(platform, "available_bytes", lambda: 1)
-    assert batches._threads(7, [shape], solver) == 1
+    assert batches._threads(7, [(shape, False)], solver) == 1
 
 
 @pytest.mark.parametrize("workers", [0, -1])
@@ -53,7 +53,7 @@ def test_a_number_of_workers_that_is_none(solver, workers):
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("lost the device")])
 def test_an_interrupt_ends_it_soon(solver, monkeypatch, error):
     """What has not begun never begins."""
-    begun, run = [], solver.run
+    begun, run = [], solver.compute
 
     def breaking(*args, **kwargs):
         begun.append(args)
@@ -61,7 +61,7 @@ def test_an_interrupt_ends_it_soon(solver, monkeypatch, error):
             raise error
         return run(*args, **kwargs)
 
-    monkeypatch.setattr(solver, "run", breaking)
+    monkeypatch.setattr(solver, "compute", breaking)
     mols = [small(NAMES[0])] * 8 * solver.batch_size(solver.shape(small(NAMES[0])))
     with pytest.raises(type(error)):
         results(mols, solver, Wanted(), workers=1)

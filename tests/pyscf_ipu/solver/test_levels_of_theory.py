@@ -65,7 +65,7 @@ def test_every_functional_in_a_self_consistent_field(solver_of, xc):
     added = functional(xc).dispersion
     if added is not None and added.packages:
         pytest.importorskip(added.packages[0])
-    solver = solver_of(precision="float64", xc=xc)
+    solver = solver_of(precision="float64", xc=xc, nlc_grid=0)
     result = rks(TWO_DIHYDROGENS, solver=solver)
     reference = ground_state(TWO_DIHYDROGENS, basis=solver.settings.basis, xc=xc)
     assert sum(result.energy_terms.values()) == pytest.approx(reference.e_tot, abs=1e-7)

@@ -3,18 +3,20 @@
 import numpy as np
 import pytest
 from oracle import OPTIMISED, mole_of, small
-from pyscf import dft
+from pyscf import dft, scf
 
-from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu import Molecule, Settings, Solver, rks, uks
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.commands.report import mole_of as open_mole
 from pyscf_ipu.solver import kept
 
 pytestmark = pytest.mark.slow
 TETRAONE = "O=C1C(=O)C(=O)C1=O"
 
 
-def diatomic(numbers, angstrom):
-    return Molecule(numbers, [[0, 0, 0], [0, 0, angstrom / BOHR_TO_ANGSTROM]])
+def diatomic(numbers, angstrom, multiplicity=1):
+    positions = [[0, 0, 0], [0, 0, angstrom / BOHR_TO_ANGSTROM]]
+    return Molecule(numbers, positions, multiplicity=multiplicity)
 
 
 def from_one_guess(mol, precision):
@@ -102,6 +104,63 @@ def test_a_list(monkeypatch, precision):
         assert found.energy[i] == pytest.approx(plain.energy[i], abs=2e-6)
         assert found.cycles[i] == plain.cycles[i]
     assert np.isnan(found.energy[1])
+
+
+@pytest.mark.parametrize(
+    ("xc", "precision"),
+    [
+        ("hf", "float64"),
+        pytest.param("b3lyp", "float64", marks=pytest.mark.long),
+        pytest.param("b3lyp", "float32", marks=pytest.mark.long),
+        pytest.param("b3lyp", "mixed", marks=pytest.mark.long),
+        pytest.param("pbe", "float64", marks=pytest.mark.long),
+        pytest.param("tpss", "float64", marks=pytest.mark.long),
+    ],
+)
+def test_whether_the_spins_of_closed_shells_part(xc, precision):
+    """Those of torn bonds do; the plain SCF is the one without this question."""
+    mols = [diatomic([1, 1], 0.74), diatomic([1, 1], 3.0), diatomic([7, 7], 2.5)]
+    settings = Settings(xc=xc, grid_level=0, precision=precision)
+    result = rks(mols, solver=Solver(settings), stable_unrestricted=True)
+    plain = rks(mols, solver=Solver(settings))
+    np.testing.assert_array_equal(result.energy, plain.energy)
+    assert plain.stable_unrestricted is result.stable is None
+    assert result.stable_unrestricted.tolist() == [True, False, False]
+    for mol, ours in zip(mols, result.stable_unrestricted, strict=True):
+        field = settings.pyscf_method(open_mole(mol, settings)).newton()
+        field.kernel()
+        theirs = field.stability(internal=False, external=True, return_status=True)[3]
+        assert ours == theirs
+
+
+def test_open_shells_are_led_to_a_minimum():
+    """The triplet of dioxygen has no minimum of its full symmetry in Hartree-Fock."""
+    mols = [diatomic([8, 8], 1.208, 3), diatomic([8, 1], 0.97, 2), diatomic([1, 1], 3.0)]
+    settings = Settings(xc="hf", precision="float64")
+    plain, found = (
+        uks(mols, solver=Solver(settings), stability=stability) for stability in (False, True)
+    )
+    assert found.stable.all()
+    assert found.followed.tolist() == [1, 0, 0]
+    assert (plain.energy[0] - found.energy[0]) * HARTREE_TO_EV > 0.03
+    np.testing.assert_allclose(found.energy[1:], plain.energy[1:], atol=1e-6)
+    field = scf.UHF(open_mole(mols[0], settings))
+    field.kernel()
+    lower, _, stable, _ = field.stability(return_status=True)
+    assert not stable
+    field.kernel(field.make_rdm1(lower, field.mo_occ))
+    assert found.energy[0] < field.e_tot + 1e-6
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("xc", ["b3lyp", "pbe", "r2scan"])
+def test_dioxygen_is_stable(xc):
+    mol = diatomic([8, 8], 1.208, 3)
+    found = uks(mol, xc=xc, precision="float64", grid_level=0, stability=True)
+    plain = uks(mol, xc=xc, precision="float64", grid_level=0)
+    assert found.stable
+    assert found.followed == 0
+    assert found.energy == pytest.approx(plain.energy, abs=1e-8)
 
 
 @pytest.mark.parametrize("one", [{"fixed_cycles": 3}, {"history": True}])

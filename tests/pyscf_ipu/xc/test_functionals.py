@@ -13,7 +13,7 @@ from pyscf import dft, gto
 from pyscf.dft import libxc
 
 from pyscf_ipu.xc.registry import functional
-from pyscf_ipu.xc.semilocal.variables import arctan, cbrt, x_arcsinh_x
+from pyscf_ipu.xc.semilocal.elementary import arctan, cbrt, x_arcsinh_x
 from pyscf_ipu.xc.suffixes.names import FUNCTIONALS, WITH_VV10
 
 PADDED_LENGTH = 12288

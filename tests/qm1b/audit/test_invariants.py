@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qm1b.audit.invariants import FILE_CHECKS, PAIRS, ROW_CHECKS, Invariants, with_pairs
+from qm1b.audit.invariants import FILE_CHECKS, OCCUPIED, ROW_CHECKS, Invariants, with_occupied
 from qm1b.audit.picking import Picks
 from qm1b.folder import shards
 from qm1b.rows.schema import FIELDS, Conformer, Row
@@ -63,9 +63,9 @@ def test_core_potentials_leave_fewer_orbitals(tmp_path):
         mulliken_charges=(-1.0,), n_ao=14, homo=-0.1, lumo=0.5, mo_energy=(*[-1.0] * 12, -0.1, 0.5),
     )  # fmt: skip
     batch = shards.read_shard(shards.write_shard(tmp_path, 0, [iodide], [], {"fingerprint": "f"}))
-    assert with_pairs(batch, "dzvp")[PAIRS].tolist() == [27]
-    valence = with_pairs(batch, "def2-svp")
-    assert valence[PAIRS].tolist() == [13]
+    assert with_occupied(batch, "dzvp")[OCCUPIED].tolist() == [[27, 27]]
+    valence = with_occupied(batch, "def2-svp")
+    assert valence[OCCUPIED].tolist() == [[13, 13]]
     assert not ROW_CHECKS["orbital_energies_inconsistent"](valence).any()
 
 

@@ -18,7 +18,7 @@ from pyscf_ipu.xc.dispersion import correction as room
 from pyscf_ipu.xc.dispersion.correction import correction
 from pyscf_ipu.xc.registry import functional
 from qm1b import load
-from qm1b.audit.invariants import ROW_CHECKS, with_pairs
+from qm1b.audit.invariants import ROW_CHECKS, with_occupied
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
@@ -118,7 +118,7 @@ def test_commands_show_it(corrected, capsys):
 
 
 def test_a_row_that_lacks_it_is_found(corrected):
-    batch = with_pairs(next(load(corrected).batches()), "")
+    batch = with_occupied(next(load(corrected).batches()), "")
     assert not ROW_CHECKS["not_finite"](batch).any()
     batch.columns["dispersion"][0] = np.nan
     assert ROW_CHECKS["not_finite"](batch).tolist()[:2] == [True, False]

@@ -138,12 +138,13 @@ class FittedExchange {
   }
 
   // X of the k-th of some functions, whose B_P is `b`; that of the next one is fetched meanwhile.
-  void transform(std::int64_t k, const T* b, const T* next) {
+  template <class Next>
+  void transform(std::int64_t k, const T* b, const Next* next) {
     make_square(b);
     const std::int64_t pairs = n_ * (n_ + 1) / 2, stretch = pairs / (panels_ * blocks_) + 1;
     for (std::int64_t panel = 0, done = 0; panel < panels_; ++panel)
       for (std::int64_t block = 0; block < blocks_; ++block, done += stretch) {
-        for (std::int64_t i = done; i < std::min(done + stretch, pairs); i += 64 / sizeof(T))
+        for (std::int64_t i = done; i < std::min(done + stretch, pairs); i += 64 / sizeof(Next))
           __builtin_prefetch(next + i, 0, 2);
         transform_tile(k, panel, block);
       }
@@ -159,9 +160,10 @@ class FittedExchange {
   }
 
   // Over AO pairs a >= b.
-  void write(T* to) const {
+  template <class To>
+  void write(To* to) const {
     for (std::int64_t a = 0; a < n_; ++a)
-      for (std::int64_t b = 0; b <= a; ++b) *to++ = T(matrix_[(b / kWide * n_ + a) * kWide + b % kWide]);
+      for (std::int64_t b = 0; b <= a; ++b) *to++ = To(matrix_[(b / kWide * n_ + a) * kWide + b % kWide]);
   }
 
  private:
@@ -248,23 +250,43 @@ class FittedExchange {
   bool signed_ = false;
 };
 
-template <class T>
-void fitting_repulsion(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange) {
+// J, and K by `k`; row(f) is B_P of the f-th function in the precision of K.
+template <class T, class S, class Row>
+void coulomb_and_exchange(const RepulsionProblem<T>& problem, FittedExchange<S>& k, Row row, T* charge,
+                          T* coulomb, T* exchange) {
   FittedCoulomb<T> j(problem);
-  FittedExchange<T> k(problem);
-  std::fill_n(charge, problem.functions, T(0));
   for (std::int64_t first = 0; first < problem.functions; first += kTogether) {
     const std::int64_t end = std::min(first + kTogether, problem.functions);
     for (std::int64_t f = first; f < end; ++f) {
       if (problem.with_coulomb) j.charge_of(f, charge);
       if (problem.count)
-        k.transform(f - first, problem.row(f), problem.row(std::min(f + 1, problem.functions - 1)));
+        k.transform(f - first, row(f), problem.row(std::min(f + 1, problem.functions - 1)));
     }
     if (problem.with_coulomb) j.add(first, end - first, charge);
     if (problem.count) k.add(end - first);
   }
   j.write(coulomb);
   k.write(exchange);
+}
+
+template <class T>
+void fitting_repulsion(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange) {
+  if (!problem.rough) {
+    FittedExchange<T> k(problem);
+    const auto row = [&](std::int64_t f) { return problem.row(f); };
+    return coulomb_and_exchange(problem, k, row, charge, coulomb, exchange);
+  }
+  const std::vector<float> vectors(problem.vectors, problem.vectors + problem.n * problem.width),
+      signs(problem.signs, problem.signs + problem.width);
+  std::vector<float> rounded(problem.pairs);
+  FittedExchange<float> k({nullptr, problem.present, nullptr, vectors.data(), signs.data(),
+                           problem.functions, problem.pairs, problem.n, problem.width, problem.count,
+                           false, false});
+  const auto row = [&](std::int64_t f) {
+    std::copy_n(problem.row(f), problem.pairs, rounded.data());
+    return rounded.data();
+  };
+  coulomb_and_exchange(problem, k, row, charge, coulomb, exchange);
 }
 
 }  // namespace pyscf_ipu::ISA

@@ -1,4 +1,5 @@
 // The codelets of density fitting as XLA's foreign functions.
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -72,25 +73,59 @@ ffi::Error fitting_solution(Buffer integrals, Buffer factor, Buffer row, Result 
   });
 }
 
-// Arguments: b[functions, pairs], present[pairs], density[pairs], vectors[n, width], signs[width], count.
-ffi::Error fitting_repulsion(Buffer b, Buffer present, Buffer density, Buffer vectors, Buffer signs,
-                             Buffer count, ffi::Span<const std::int32_t> coulomb, Result charge, Result j,
-                             Result k) {
+// Arguments: b[functions, pairs], present[pairs], rank, density[pairs], vectors[n, width], signs[width],
+// count, whether a rough K will do.  Functions from the rank-th on are zero.
+ffi::Error fitting_repulsion(Buffer b, Buffer present, Buffer rank, Buffer density, Buffer vectors,
+                             Buffer signs, Buffer count, Buffer rough, ffi::Span<const std::int32_t> coulomb,
+                             Result charge, Result j, Result k) {
   return by_type(b.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const auto size = b.dimensions(), columns = vectors.dimensions();
+    std::fill_n(data<T>(*charge), size[0], T(0));
     best().of<T>().fitting_repulsion(
-        {data<T>(b), data<std::int32_t>(present), data<T>(density), data<T>(vectors), data<T>(signs), size[0],
-         size[1], columns[0], columns[1], *data<std::int32_t>(count), coulomb[0] != 0},
+        {data<T>(b), data<std::int32_t>(present), data<T>(density), data<T>(vectors), data<T>(signs),
+         *data<std::int32_t>(rank), size[1], columns[0], columns[1], *data<std::int32_t>(count),
+         coulomb[0] != 0, *data<bool>(rough)},
         data<T>(*charge), data<T>(*j), data<T>(*k));
+  });
+}
+
+template <class T>
+ColumnsProblem<T> columns_of(Buffer row, Buffer columns, Buffer used, std::int64_t functions) {
+  const auto size = columns.dimensions();
+  return {data<std::int32_t>(row), data<T>(columns), size[0], size[1], *data<std::int32_t>(used), functions};
+}
+
+// Arguments: integrals[rows, functions], row[n, n], columns[n, width], how many of these are used.
+ffi::Error fitting_columns(Buffer integrals, Buffer row, Buffer columns, Buffer used, Result out) {
+  return by_type(out->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().fitting_columns(columns_of<T>(row, columns, used, out->dimensions()[2]),
+                                   data<T>(integrals), data<T>(*out));
+  });
+}
+
+// Arguments: weights[rows, functions], which are the result, too; row[n, n], columns[n, width], how many
+// of these are used, w[n, width, functions].
+ffi::Error fitting_weights(Buffer weights, Buffer row, Buffer columns, Buffer used, Buffer w, Result out) {
+  return by_type(out->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if (data<T>(*out) != data<T>(weights))
+      std::copy_n(data<T>(weights), weights.element_count(), data<T>(*out));
+    best().of<T>().fitting_weights(columns_of<T>(row, columns, used, out->dimensions()[1]), data<T>(w),
+                                   data<T>(*out));
   });
 }
 
 }  // namespace
 
+CODELET(fitting_columns, results<1>(arguments<4>(ffi::Ffi::Bind())))
+
+CODELET(fitting_weights, results<1>(arguments<5>(ffi::Ffi::Bind())))
+
 CODELET(fitting_solution, results<2>(arguments<3>(ffi::Ffi::Bind())))
 
-CODELET(fitting_repulsion, results<3>(arguments<6>(ffi::Ffi::Bind())
+CODELET(fitting_repulsion, results<3>(arguments<8>(ffi::Ffi::Bind())
                                       .Attr<ffi::Span<const std::int32_t>>("coulomb")))
 
 CODELET(fitting_integrals, results<1>(ffi::Ffi::Bind().RemainingArgs()

@@ -55,7 +55,8 @@ ffi::Error supermatrix(ffi::RemainingArgs args, ffi::Span<const std::int32_t> si
     SupermatrixProblem<T> problem{
         eri_problem<T>(buffers, sizes, blocks, boys, {none, 3}, aos.dimensions()[0]), {},
         data<std::int32_t>(aos), data<std::int32_t>(places),
-        std::int32_t(places.dimensions()[0]), out->dimensions()[0]};
+        std::int32_t(places.dimensions()[0]), out->dimensions().back(),
+        out->dimensions().size() == 2};
     for (const double* p = passes.begin(); p != passes.end(); p += 5)
       problem.passes.push_back({{T(p[0]), T(p[1]), T(p[2])}, T(p[3]), T(p[4])});
     best().of<T>().supermatrix(problem, data<T>(*out));

@@ -3,7 +3,8 @@
 // G[ij,kl] = (ij|kl) - x/4 [(ik|jl) + (il|jk)] is kept as its half L, L + L^T = G: the lower triangle,
 // packed by rows, the diagonal halved.  An integral v = (ij|kl) stands in three elements:
 // G[ij,kl] as Coulomb, and G[ik,jl] and G[il,jk] as exchange.  So each is added where it belongs
-// as soon as it is known, and the matrix of all integrals is never stored.
+// as soon as it is known, and the matrix of all integrals is never stored.  Of open shells Coulomb
+// and exchange stand apart, in two halves.
 //
 // The additions wait for memory longer than the integrals take.  So AO pairs are in the order of the
 // tile plan, products of the same two shells side by side, and pairs with many products first: the
@@ -79,7 +80,7 @@ struct HalfMatrix : Taker<T> {
   const std::int32_t* const places;  // [n, n]: of AO pairs in G
   const std::int32_t n_aos;
   const T coulomb, exchange;  // factors of the two kinds of terms
-  T* const half;
+  T *const half, *const exchanged;
   std::vector<Ket> strip;         // [group, product] of the kets at hand
   std::vector<Functions> shells;  // of every group of them
   std::vector<I> ik, il, jk, jl;  // places of pairs between a bra and a ket, [AO of one, of the other]
@@ -88,7 +89,8 @@ struct HalfMatrix : Taker<T> {
 
   HalfMatrix(const SupermatrixProblem<T>& problem, T coulomb, T fraction, T* half)
       : aos(problem.aos), places(problem.places), n_aos(problem.n_aos), coulomb(coulomb),
-        exchange(T(-0.25) * fraction), half(half) {}
+        exchange(T(-0.25) * fraction), half(half),
+        exchanged(problem.apart ? half + problem.elements : half) {}
 
   void open(const PairStrip<T>& kets, int products) override {
     strip.assign(kets.groups.size() * products, Ket{});
@@ -198,7 +200,7 @@ struct HalfMatrix : Taker<T> {
 #pragma GCC unroll 3
     for (int term = 0; term < (exchange == T(0) ? 1 : 3); ++term) {
       const Vec<T> value = (term ? exchange : coulomb) * x;
-      add_each<T>(half, terms.at[term], repeats ? value * terms.factor(term) : value);
+      add_each<T>(term ? exchanged : half, terms.at[term], repeats ? value * terms.factor(term) : value);
     }
   }
 };
@@ -217,11 +219,12 @@ void on_large_pages(T* first, std::int64_t count) {
 #endif
 }
 
-// half[P (P + 1) / 2]; one pass for each interaction.
+// half[P (P + 1) / 2], or two of them; one pass for each interaction.
 template <class T>
 void supermatrix(const SupermatrixProblem<T>& problem, T* half) {
-  on_large_pages(half, problem.elements);
-  std::fill_n(half, problem.elements, T(0));
+  const std::int64_t all = (problem.apart ? 2 : 1) * problem.elements;
+  on_large_pages(half, all);
+  std::fill_n(half, all, T(0));
   const EriBlocks<T> blocks(problem.eri);
   for (const auto& pass : problem.passes) {
     HalfMatrix<T> taker(problem, pass.coulomb, pass.exchange, half);

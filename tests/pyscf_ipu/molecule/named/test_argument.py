@@ -44,7 +44,6 @@ def test_names_and_smiles():
     [
         ("nowhere/a.xyz", "there is no file nowhere/a.xyz"),
         ("watr", "no file, no listed name, no SMILES and no geometry.*benzene.*water"),
-        ("[CH3]", "1 unpaired"),
         ("C" * 5000 + "Q", "no listed name"),
         ("", "no listed name"),
     ],

@@ -11,7 +11,8 @@ from pyscf import dft, gto
 from pyscf.scf import addons, chkfile
 from pyscf.tools import cubegen
 
-from pyscf_ipu.interop import RKS
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.interop import RKS, UKS
 from pyscf_ipu.xc.registry import functional
 from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
@@ -169,12 +170,31 @@ def test_other_classes_are_pyscf_s(ours):
     assert type(ours.to_pyscf()) is dft.rks.RKS
     assert ours.to_gks().mo_coeff.shape == (2 * ours.mol.nao, 2 * ours.mol.nao)
     assert ours.to_uhf().kernel.__module__.startswith("pyscf.")
-    with pytest.raises(TypeError, match="made from pyscf_ipu's RKS, whose SCF is restricted"):
+    with pytest.raises(TypeError, match="made from pyscf_ipu's RKS or UKS, whose SCF is theirs"):
         addons.convert_to_uhf(ours).kernel()
 
 
+def test_open_shells_are_pyscf_s_too():
+    mole = gto.M(atom="O 0 0 0; O 0 0 1.21", basis="sto-3g", spin=2, verbose=0)
+    ours, theirs = UKS(mole, xc="pbe"), dft.UKS(mole, xc="pbe")
+    assert ours.kernel() == pytest.approx(theirs.kernel(), abs=1e-8)
+    np.testing.assert_array_equal(ours.mo_occ, theirs.mo_occ)
+    np.testing.assert_allclose(ours.spin_square(), theirs.spin_square(), atol=1e-6)
+    forces, expected = (one.nuc_grad_method().kernel() for one in (ours, theirs))
+    np.testing.assert_allclose(forces, expected, atol=1e-6)
+    ours.guess = "mixed"
+    assert ours.kernel() == pytest.approx(theirs.e_tot, abs=1e-8)
+    plain = ours.to_pyscf()
+    assert type(plain) is dft.uks.UKS
+    assert "guess" not in vars(plain)
+    fitted = UKS(mole, xc="pbe", jk="ri")
+    assert fitted.kernel() == pytest.approx(theirs.density_fit().kernel(), abs=1e-8)
+    with pytest.raises(InvalidMolecule, match="open shell, of multiplicity 3"):
+        RKS(mole).kernel()
+
+
 def test_names_of_functionals_and_defaults_are_pyscf_s():
-    from pyscf_ipu.interop.rks import functional_name
+    from pyscf_ipu.interop.mean_field import functional_name
 
     plain = [name for name in FUNCTIONALS if functional(name).dispersion is None]
     assert [functional_name(functional(name).pyscf_name) for name in plain] == plain

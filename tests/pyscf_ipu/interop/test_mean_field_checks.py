@@ -40,7 +40,7 @@ def with_another_nuclear_charge():
 @pytest.mark.parametrize(
     ("molecule", "error", "words"),
     [
-        (lambda: mole("O 0 0 0; H 0 0 1", spin=1), InvalidMolecule, "spin=1"),
+        (lambda: mole("O 0 0 0; H 0 0 1", spin=1), InvalidMolecule, "open shell, of multiplicity"),
         (lambda: mole("He 0 0 0").set(cart="6d7f"), InvalidMolecule, r"rks\(..., cart='6d7f'\)"),
         (lambda: mole("I 0 0 0; H 0 0 1.6", basis="def2-svp", ecp="lanl2dz"), InvalidMolecule,
          "atom 0 of the Mole, I, has another core potential .* has one: build .* ecp='def2-svp'"),

@@ -1,4 +1,4 @@
-"""Which settings of a PySCF object `interop.RKS` accepts.
+"""Which settings of a PySCF object `interop.RKS` and `interop.UKS` accept.
 
 PySCF's classes take settings by assignment, and a subclass with another SCF would silently ignore
 most of them.  Here everything that would change PySCF's result but not ours is an error.  What only
@@ -106,8 +106,8 @@ def check_cores(mole: gto.Mole, basis: str) -> None:
             )
 
 
-OURS = "pyscf_ipu.interop.rks"
-"""Where `RKS` has methods in place of PySCF's."""
+OURS = "pyscf_ipu.interop.mean_field"
+"""Where both have methods in place of PySCF's."""
 
 
 def check_options(field: Any) -> None:
@@ -127,9 +127,10 @@ def check_options(field: Any) -> None:
             f"conv_tol={field.conv_tol:g} Hartree is below what precision={field.precision!r} "
             f"converges to, {lowest:g}: leave it unset, or set it to {lowest:g} or more"
         )
+    theirs = dft.uks.UKS if isinstance(field, dft.uks.UKS) else dft.rks.RKS
     for name in HOOKS:
         value = getattr(type(field), name, None)
-        known = value is getattr(dft.rks.RKS, name, None) or value.__module__ == OURS
+        known = value is getattr(theirs, name, None) or value.__module__ == OURS
         if name in vars(field) or not known:
             raise UsageError(
                 f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "

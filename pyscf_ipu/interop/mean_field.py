@@ -1,17 +1,17 @@
-"""PySCF's `dft.RKS` with the SCF of this package: everything else in PySCF works on the result::
+"""PySCF's `dft.RKS` and `dft.UKS` with this package's SCF: all else in PySCF works on the result::
 
     from pyscf_ipu.interop import RKS
     field = RKS(mole, xc="b3lyp")      # in place of pyscf.dft.RKS(mole, xc="b3lyp")
     field.kernel()
     field.mulliken_pop(), field.dip_moment(), pyscf.tools.cubegen.density(mole, ...)
 
-The class is a subclass, so that defaults and names are PySCF's: functional "LDA,VWN", grid level 3,
+They are subclasses, so that defaults and names are PySCF's: functional "LDA,VWN", grid level 3,
 `b3lyp` with VWN-RPA.  What this package cannot do is an error, not a fallback.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pyscf import dft, gto, lib
@@ -20,12 +20,12 @@ from pyscf.scf import chkfile
 from pyscf.scf.hf import SCF_Scanner
 
 from pyscf_ipu.api.advice import explains_keywords
-from pyscf_ipu.api.energies import rks
+from pyscf_ipu.api.energies import rks, uks
 from pyscf_ipu.base.errors import UnknownBasis, UsageError
 from pyscf_ipu.elements.auxiliary.choice import pyscf_auxiliary_basis
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
-from pyscf_ipu.interop.rks_checks import (
+from pyscf_ipu.interop.mean_field_checks import (
     check_cores,
     check_functional,
     check_grids,
@@ -35,6 +35,8 @@ from pyscf_ipu.interop.rks_checks import (
 )
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.results.result import RKSResult
+from pyscf_ipu.scf.convergence import SpinGuess
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.settings.choices import check_field
 from pyscf_ipu.solver.shared import shared_solver
@@ -42,22 +44,12 @@ from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.xc.registry import functional
 from pyscf_ipu.xc.suffixes.names import FUNCTIONALS, WITH_VV10
 
+# The class that comes next in RKS and in UKS.
+_Theirs = dft.rks.RKS if TYPE_CHECKING else object
 
-class RKS(dft.rks.RKS):
-    """A PySCF mean-field object whose `kernel` runs `pyscf_ipu.rks`.
 
-    `kernel()` sets e_tot (Hartree), mo_energy [N] (Hartree), mo_coeff [N, N] and mo_occ [N] in the
-    AO order of `mol`, converged and cycles, writes `chkfile`, and returns e_tot.  `grids.level`,
-    `nlcgrids.level` and `max_cycle` are taken over; the thresholds are those of the precision.
-    Programs are kept for the next call of this object, for example after `reset(mol)`, and for its
-    `as_scanner()`.
-
-    Args:
-        mol: a built `gto.Mole`: closed shell, one named basis (s to f) with its own `ecp`, H to Rn.
-        xc: any PySCF text for one of this package's functionals; "LDA,VWN" as in PySCF.
-        precision: "float64", "mixed" or "float32", as for `rks`.
-        jk: "exact", "ri" or "auto", as for `rks`; "ri" is what PySCF's `density_fit()` computes.
-    """
+class MeanField(_Theirs):
+    """The base of RKS and UKS: an SCF in place of PySCF's, and what depends on it."""
 
     _keys: ClassVar = {"jk"}  # attributes of which PySCF's check does not warn
     small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
@@ -75,7 +67,7 @@ class RKS(dft.rks.RKS):
         self.precision = precision
         self.jk: Literal["exact", "ri", "auto"] = jk
         self._solver: Solver | None = None
-        self._twin: dft.rks.RKS | None = None
+        self._twin: dft.rks.RKS | dft.uks.UKS | None = None
 
     @property
     def precision(self) -> str:
@@ -123,10 +115,10 @@ class RKS(dft.rks.RKS):
 
     def scf(self, dm0: object = None, **kwargs: object) -> float:
         """Run the SCF and fill this object; the energy in Hartree.  Errors as for `settings`."""
-        if not isinstance(self, RKS):
+        if not isinstance(self, RKS | UKS):
             raise TypeError(
-                f"this {type(self).__name__} was made from pyscf_ipu's RKS, whose SCF is "
-                "restricted: convert with to_uks(), to_gks() or to_ghf(), which give PySCF's own "
+                f"this {type(self).__name__} was made from pyscf_ipu's RKS or UKS, whose SCF is "
+                "theirs alone: convert with to_uks(), to_gks() or to_ghf(), which give PySCF's own "
                 "classes"
             )
         if dm0 is not None or kwargs:
@@ -140,14 +132,15 @@ class RKS(dft.rks.RKS):
         self._twin = None
         if self._solver is None or self._solver.settings != settings:
             self._solver = shared_solver(settings)
-        result = rks(molecule, orbitals=True, solver=self._solver)
+        result = self._computed(molecule, self._solver)
         self.e_tot = float(result.energy)
         self.converged = bool(result.converged)
         self.cycles = int(result.cycles)
         self.mo_energy = np.asarray(result.mo_energy)
         self.mo_coeff = np.asarray(result.mo_coeff)
-        occupied = np.arange(len(self.mo_energy)) < molecule.n_occupied(settings.basis)
-        self.mo_occ = np.where(occupied, 2.0, 0.0)
+        counts = np.array(molecule.n_occupied(settings.basis))[: self.mo_energy.ndim]
+        each = np.arange(self.mo_energy.shape[-1]) < counts[:, None]
+        self.mo_occ = each.astype(float) if self.mo_energy.ndim == 2 else 2.0 * each[0]
         if self.chkfile:
             chkfile.save_mol(self.mol, self.chkfile)
             names = ("e_tot", "mo_energy", "mo_coeff", "mo_occ")
@@ -159,30 +152,32 @@ class RKS(dft.rks.RKS):
         """Run `scf`."""
         return self.scf(dm0, **kwargs)
 
-    def copy(self) -> RKS:
+    def copy(self) -> MeanField:
         """A shallow copy with grids of its own: PySCF's would share them, and `reset` both."""
         new = super().copy()
         new.grids, new.nlcgrids = self.grids.copy(), self.nlcgrids.copy()
         return new
 
-    def reset(self, mol: gto.Mole | None = None) -> RKS:
+    def reset(self, mol: gto.Mole | None = None) -> MeanField:
         """Reset as in PySCF, and discard the density-fitting object."""
         self._twin = None
         return super().reset(mol)
 
-    def as_scanner(self) -> RKS | Scanner:
+    def as_scanner(self) -> MeanField | Scanner:
         """A copy that is called with a Mole, or a geometry as `Mole.set_geom_` takes it."""
         if isinstance(self, lib.SinglePointScanner):
             return self
         name = type(self).__name__ + Scanner.__name_mixin__
         return lib.set_class(Scanner(self.copy()), (Scanner, type(self)), name)
 
-    def to_pyscf(self) -> dft.rks.RKS:
+    def to_pyscf(self) -> dft.rks.RKS | dft.uks.UKS:
         """Give this state in PySCF's class, whose `kernel` is PySCF's; fitted where this is."""
         plain: Any = self.copy()
-        plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
+        ours = RKS if isinstance(self, RKS) else UKS
+        plain.__class__ = lib.replace_class(type(self), ours, ours.__bases__[1])
         for name in ("_precision", "_solver", "_twin", "jk"):
             del plain.__dict__[name]
+        plain.__dict__.pop("guess", None)  # which only UKS has, and only once it is set
         if not self._is_fitted():
             return plain
         auxiliary = pyscf_auxiliary_basis(self.mol, basis_name(self.mol), self.xc)
@@ -201,7 +196,7 @@ class RKS(dft.rks.RKS):
             return super().get_jk(*args, **kwargs)
         if self._twin is None or self._twin.mol is not self.mol:
             self._twin = self.to_pyscf()  # kept: it holds the fit
-        return self._twin.get_jk(*args, **kwargs)
+        return self._twin.get_jk(*args, **kwargs)  # type: ignore[union-attr]
 
     def nuc_grad_method(self) -> Any:
         """PySCF's gradients, fitted where this object's energy is."""
@@ -218,6 +213,40 @@ class RKS(dft.rks.RKS):
     def to_gks(self, xc: str | None = None) -> dft.gks.GKS:
         """PySCF's generalized object with these orbitals; its SCF is PySCF's."""
         return self.to_pyscf().to_gks(xc)  # type: ignore[return-value]
+
+
+class RKS(MeanField, dft.rks.RKS):
+    """A PySCF mean-field object whose `kernel` runs `pyscf_ipu.rks`.
+
+    `kernel()` sets e_tot (Hartree), mo_energy [N] (Hartree), mo_coeff [N, N] and mo_occ [N] in the
+    AO order of `mol`, converged and cycles, writes `chkfile`, and returns e_tot.  `grids.level`,
+    `nlcgrids.level` and `max_cycle` are taken over; the thresholds are those of the precision.
+    Programs are kept for the next call of this object, for example after `reset(mol)`, and for its
+    `as_scanner()`.
+
+    Args:
+        mol: a built `gto.Mole`: closed shell, one named basis (s to f) with its own `ecp`, H to Rn.
+        xc: any PySCF text for one of this package's functionals; "LDA,VWN" as in PySCF.
+        precision: "float64", "mixed" or "float32", as for `rks`.
+        jk: "exact", "ri" or "auto", as for `rks`; "ri" is what PySCF's `density_fit()` computes.
+    """
+
+    def _computed(self, molecule: Molecule, solver: Solver) -> RKSResult:
+        return rks(molecule, orbitals=True, solver=solver)
+
+
+class UKS(MeanField, dft.uks.UKS):
+    """A PySCF mean-field object whose `kernel` runs `pyscf_ipu.uks`; otherwise as RKS.
+
+    Orbitals, levels and occupations have a first axis of two spins, and the multiplicity is that of
+    `mol.spin`.  `guess`, an attribute, is "atoms", "mixed", or the unpaired electrons of each atom.
+    """
+
+    _keys: ClassVar = {"jk", "guess"}
+    guess: SpinGuess = "atoms"
+
+    def _computed(self, molecule: Molecule, solver: Solver) -> RKSResult:
+        return uks(molecule, guess=self.guess, orbitals=True, solver=solver)
 
 
 class Scanner(SCF_Scanner):
