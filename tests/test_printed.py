@@ -18,6 +18,7 @@ from printed import difference
         ("error -4.4e-06", "error 3.9e-05"),
         ("Total 2,614,481 cycles", "Total 2,600,000 cycles"),
         ("C2H6O b3lyp5 1s", "C2H6O b3lyp5 1s"),
+        ("20 rows, passed", "PySCF 7/20\nPySCF 17/20\n20 rows, passed"),
         ("code (sources): 2eede52645f1f5ec (this)", "code (sources): 3de26ba8af50f2e4 (this)"),
     ],
 )

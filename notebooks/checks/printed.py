@@ -15,6 +15,7 @@ without white space, such as further digits.
 In lines of errors (meV and the like) the first decimal number may differ by a factor of three, and
 the others may be three times the largest.
 
+Lines that a command prints once a minute, so only on a slow machine, are left out.
 Notebooks show all that is printed, so a loose comparison is for them.  It leaves out lines of
 progress, and takes numbers that differ by 5 %, whole numbers also by one.
 """
@@ -29,6 +30,7 @@ MEASURED = re.compile(
     r"\s*(?:CPU )?(?:s|ms|min|h|seconds?|minutes?|[kMG]i?B|molecules a second|(?:\w+ ?)?/s)(?![\w²])"
 )
 ERRORS = re.compile(r"(?:m|µ|u|n)(?:eV|Ha)\b|^\w+_(?:mev|e|e_bohr)\s")
+EVERY_MINUTE = re.compile(r"PySCF \d+/\d+")
 PROGRESS = re.compile(r"worker \d|programs: \d|.*conformers/s, ETA")
 
 
@@ -77,6 +79,7 @@ def _lines(text: str, loose: bool) -> list[str]:
         text = re.sub(r"\[[^]\n]*\.{3}", f"[{ELLIPSIS}", text)  # pandas cuts long lists
     text = SOURCES.sub(ELLIPSIS, text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not EVERY_MINUTE.fullmatch(line)]
     return [line for line in lines if not (loose and PROGRESS.match(line))]
 
 

@@ -71,6 +71,7 @@ class Spin(NamedTuple):
 
     squared: Scalar  # expectation value of S^2
     populations: FloatA  # Mulliken's, of alpha less those of beta electrons
+    fractional: Flag  # see `ScfRun`
 
 
 class Solution(NamedTuple):
@@ -247,6 +248,7 @@ def _solution(
         spin = Spin(
             spin_squared(charged, problem.overlap.hi, counts),
             _populations(atoms.plan.layout, difference, problem.overlap.hi),
+            jnp.zeros((), bool) if run.fractional is None else run.fractional,
         )
     return Solution(
         terms=run.terms,
@@ -317,6 +319,7 @@ def _evaluate(
     converged = run.converged & (evaluated.density_error < AUFBAU_ERROR)
     return evaluated._replace(
         converged=jnp.where(small, evaluated.converged, converged),
+        fractional=run.fractional,
         cycles=jnp.where(small, evaluated.cycles, run.cycles),
         history=jax.tree.map(lambda kept: jnp.where(small, jnp.inf, kept), run.history),
         energies=Pair(

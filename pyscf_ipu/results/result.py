@@ -85,8 +85,10 @@ class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
     energy_terms: dict[str, Number]
     """Parts of the energy, Hartree, by name; they and `dispersion` add up to it."""
     status: Text
-    """"converged", "not_converged", "ill_conditioned", "nan" or "invalid: ...".
+    """"converged", "not_converged", "fractional", "ill_conditioned", "nan" or "invalid: ...".
 
+    Fractional: an open shell that is self-consistent only while orbitals near the Fermi level share
+    electrons, and did not converge with full and empty ones.
     Ill-conditioned: the AOs are too nearly dependent for the precision; the numbers are wrong."""
     mo_energy: Rows
     """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF.
@@ -313,7 +315,9 @@ def _status(out: Solution, numerics: Precision, numbers: np.ndarray) -> str:
         return "nan"
     if not numerics.holds(float(out.overlap_smallest)):
         return ILL_CONDITIONED
-    return "converged" if out.converged else "not_converged"
+    if out.converged:
+        return "converged"
+    return "fractional" if out.spin is not None and out.spin.fractional else "not_converged"
 
 
 def invalid(reason: str, n_atoms: int, open_shell: bool = False) -> MoleculeResult:

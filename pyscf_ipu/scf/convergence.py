@@ -54,6 +54,9 @@ class Convergence:
 
 
 PLAIN = Convergence()
+COOLING, COLD_HARTREE = 0.2, 1e-3
+"""By how much a smeared SCF is cooled each time that it arrives, and the kT below which orbitals
+are full or empty from there on."""
 
 
 class Aids(NamedTuple):
@@ -93,6 +96,16 @@ def level_shifted(matrix: FloatSNN, density: FloatSNN, hartree: Scalar | float) 
     """A Fock matrix with its empty levels raised, in the orthonormal basis."""
     eye = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
     return matrix + hartree * (eye - 0.5 * density)
+
+
+def is_cold(smearing: Scalar | None) -> Flag | bool:
+    """Whether electrons are smeared so little (kT in Hartree) that they need not be."""
+    return smearing is None or smearing < COLD_HARTREE
+
+
+def cooled(smearing: Scalar | None, arrived: Flag) -> Scalar | None:
+    """The smearing of the next cycle."""
+    return None if smearing is None else jnp.where(arrived, COOLING * smearing, smearing)
 
 
 class Guess(NamedTuple):

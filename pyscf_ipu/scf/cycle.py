@@ -5,12 +5,13 @@ orbitals.  With X = S^(-1/2) everything but D is in an orthonormal basis, Fx = X
 are Fx Cx = Cx eps.  At the end F and D commute: e = [Fx, Dx] = 0.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from pyscf_ipu.numerics.arrays import (
@@ -28,16 +29,17 @@ from pyscf_ipu.numerics.arrays import (
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.algebra import Algebra
-from pyscf_ipu.scf.convergence import Aids, Convergence, level_shifted
+from pyscf_ipu.scf.convergence import Aids, Convergence, cooled, is_cold, level_shifted
 from pyscf_ipu.scf.diis import Diis, diis_step, latest
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
     are_lowest,
-    density_of,
+    fermi_dirac,
     frontier_gap,
     level_error,
     occupied,
     reorthonormalise,
+    squared,
 )
 from pyscf_ipu.scf.run import Cycling, Fock, History, ScfRun, latest_energies
 from pyscf_ipu.scf.staged import Evaluated, Evaluation, Stage, evaluate
@@ -101,6 +103,7 @@ class Begin(NamedTuple):
     earlier: Count  # cycles of the starts before
     full_grid: Flag  # whether all cycles have the full grid
     wanted: Flag  # false where other rows of a batch go on, and this one has ended
+    smearing: Scalar | None = None  # kT in Hartree, of open shells
 
 
 class CycleState(NamedTuple):
@@ -118,6 +121,7 @@ class CycleState(NamedTuple):
     unaided: Flag  # no aids, or none any more
     final: Flag  # the last evaluation is done
     second: Count  # cycle of the second try, with a level shift; 0 if there was none
+    smearing: Scalar | None  # kT in Hartree until no aids are left; None in closed shells
 
 
 class Progress(NamedTuple):
@@ -178,6 +182,7 @@ def cycle(problem: ScfProblem, begin: Begin, state: CycleState) -> CycleState:
         unaided=progress.unaided,
         final=verdict.final,
         second=state.second,
+        smearing=cooled(state.smearing, progress.arrived & (verdict.density_error < AUFBAU_ERROR)),
     )
     return restart(problem, begin, state, after=after, verdict=verdict)
 
@@ -227,7 +232,7 @@ def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress
         limit=limit,
         arrived=arrived,
         holds=before.converged & (commutator < problem.floor),
-        unaided=state.unaided | arrived | long,
+        unaided=state.unaided | (arrived & is_cold(state.smearing)) | long,
         of_guess=before.cycles == jnp.where(state.second > 0, state.second + 1, 0),
     )
 
@@ -265,7 +270,7 @@ def diagonalise(
         chosen = jnp.where(last & ~ends, built.matrix, ahead)
         if problem.open_shell:
             is_soft = state.run.cycles - state.second >= SOFT_CYCLES
-            is_soft &= progress.commutator < progress.limit
+            is_soft &= (progress.commutator < progress.limit) & progress.unaided
             chosen = jnp.where(is_soft, level_shifted(built.matrix, state.Dx, SOFT_SHIFT), chosen)
         # Far from convergence loose orbitals do; those of a converged density are exact.
         accuracy = jnp.where(state.run.converged | ends, 0.0, LOOSE * progress.commutator)
@@ -275,7 +280,8 @@ def diagonalise(
 
         eps, Cx = spin_after_spin(eigh, problem.open_shell)(chosen, state.Cx)
     with jax.named_scope("occupation"):
-        lowest = each(occupied)(Cx, problem.n_occupied)
+        filled = _filling(problem, eps, smearing=state.smearing, unaided=progress.unaided)
+        lowest = filled(Cx)
         C, FxCx, half = products((basis.inverse, Cx), (built.matrix, Cx), (lowest, lowest.mT))
     orthonormalised = partial(reorthonormalise, overlap=basis.overlap, products=products)
     C = each(orthonormalised)(C)
@@ -284,10 +290,24 @@ def diagonalise(
         eps=jnp.where(is_soft, plain_eps, eps) if problem.open_shell else eps,
         Cx=Cx,
         C=C,
-        D=each(density_of)(C, problem.n_occupied),
+        D=2.0 * each(squared)(filled(C)),
         Dx=2.0 * half,
         plain_eps=plain_eps,
     )
+
+
+def _filling(
+    problem: ScfProblem, eps: FloatSN, smearing: Scalar | None, unaided: Flag
+) -> Callable[[FloatSNN], FloatSNN]:
+    """Makes of all orbitals the occupied ones; smeared ones times the root of their share."""
+    n_occupied = problem.n_occupied
+    if smearing is None:
+        return lambda orbitals: occupied(orbitals, n_occupied)
+    places = jnp.arange(eps.shape[-1], dtype=jnp.int32)
+    full = (places < n_occupied[:, None]).astype(eps.dtype)
+    smeared = jax.vmap(partial(fermi_dirac, smearing=smearing))
+    shares = lax.cond(unaided | (smearing <= 0.0), lambda: full, lambda: smeared(eps, n_occupied))
+    return lambda orbitals: orbitals * jnp.sqrt(shares)[:, None]
 
 
 @jax.named_scope("occupation")
@@ -366,6 +386,7 @@ def record(
         density_error=verdict.density_error,
         energies=jax.tree.map(partial(jnp.where, again), before.energies, energies),
         lacking=built.stage.matrix if built.stage and before.lacking is not None else None,
+        fractional=before.fractional,
     )
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from pyscf_ipu.numerics.arrays import Flag, FloatSNN
-from pyscf_ipu.scf.convergence import Aids
+from pyscf_ipu.scf.convergence import Aids, is_cold
 from pyscf_ipu.scf.cycle import Begin, CycleState, ScfProblem, cycle
 from pyscf_ipu.scf.diis import diis_start
 from pyscf_ipu.scf.run import ScfRun
@@ -39,7 +39,10 @@ def iterate(problem: ScfProblem, begin: Begin, aids: Aids) -> tuple[ScfRun, Floa
     else:
         condition = wanted if problem.cycling.tries_others else unfinished
         end = lax.while_loop(condition, following, first)
-    return end.run, end.Cx
+    run = end.run
+    if end.smearing is not None and begin.smearing is not None:
+        run = run._replace(fractional=(end.smearing < begin.smearing) & ~run.converged)
+    return run, end.Cx
 
 
 def _first(problem: ScfProblem, begin: Begin, aids: Aids) -> CycleState:
@@ -56,7 +59,8 @@ def _first(problem: ScfProblem, begin: Begin, aids: Aids) -> CycleState:
         best=jnp.full((), jnp.inf, dtype),
         stalled=jnp.zeros((), jnp.int32),
         aids=aids,
-        unaided=jnp.asarray(aids.is_plain()),
+        unaided=aids.is_plain() & is_cold(begin.smearing),
         final=jnp.zeros((), bool),
         second=jnp.zeros((), jnp.int32),
+        smearing=begin.smearing,
     )

@@ -129,14 +129,37 @@ def reorthonormalise(orbitals: FloatNN, overlap: Pair, products: Products = one_
 @jax.named_scope("occupation")
 def density_of(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
     """Closed-shell density matrix: 2 C C^T over the lowest `n_occupied` orbitals."""
-    chosen = occupied(orbitals, n_occupied)
-    return 2.0 * product(chosen, chosen.T)
+    return 2.0 * squared(occupied(orbitals, n_occupied))
+
+
+def squared(orbitals: FloatNN) -> FloatNN:
+    """C C^T."""
+    return product(orbitals, orbitals.T)
 
 
 def occupied(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
     """The orbitals with zeros for all but the lowest `n_occupied`."""
     lowest = jnp.arange(orbitals.shape[1], dtype=jnp.int32) < n_occupied
     return jnp.where(lowest, orbitals, 0.0)
+
+
+def fermi_dirac(levels: FloatN, n_occupied: Count, smearing: Scalar) -> FloatN:
+    """Shares of the orbitals that `n_occupied` electrons fill at a temperature: kT in Hartree.
+
+    N. D. Mermin, Phys. Rev. 137, A1441 (1965), doi:10.1103/PhysRev.137.A1441.
+    """
+
+    def shares(fermi: Scalar) -> FloatN:
+        return jax.nn.sigmoid((fermi - levels) / smearing)
+
+    electrons, far = n_occupied.astype(levels.dtype), 50.0 * smearing
+
+    def halved(_: Count, ends: FloatN) -> FloatN:
+        fermi = jnp.mean(ends)
+        return ends.at[jnp.where(jnp.sum(shares(fermi)) < electrons, 0, 1)].set(fermi)
+
+    ends = jnp.stack([jnp.min(levels) - far, jnp.max(levels) + far])
+    return shares(jnp.mean(jax.lax.fori_loop(0, 60, halved, ends)))
 
 
 def purified(density: FloatNN, overlap: FloatNN) -> FloatNN:

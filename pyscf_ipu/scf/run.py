@@ -91,6 +91,8 @@ class ScfRun(NamedTuple):
     lacking: FloatSNN | None = None
     """Full minus coarse of the part of the Fock matrix that can be had on a coarse grid, in the AO
     basis, where a matrix nearby may be made use of (`scf.staged`)."""
+    fractional: Flag | None = None
+    """Of open shells: not converged, but self-consistent while electrons were smeared."""
 
 
 def latest_energies(before: Pair, energy: Pair) -> Pair:

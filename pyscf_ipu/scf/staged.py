@@ -128,6 +128,7 @@ def empty_run(fock: Fock, guess: FloatSNN) -> ScfRun:
         density_error=jnp.full((), jnp.inf, dtype),
         lacking=jnp.zeros_like(guess) if isinstance(fock, Staged) and fock.in_part else None,
         energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
+        fractional=jnp.zeros((), bool) if guess.ndim == 3 else None,
     )
 
 

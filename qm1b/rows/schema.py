@@ -227,7 +227,7 @@ class Row:
         column=Column("number of atomic orbitals", dtype="uint8", name="N"),
     )
     status: str = _text(
-        "converged, not_converged, ill_conditioned, nan, invalid: ... or error: ...",
+        "converged, not_converged, fractional, ill_conditioned, nan, invalid: ... or error: ...",
         column=Column("how the calculation ended"),
     )
     converged: bool = stored(

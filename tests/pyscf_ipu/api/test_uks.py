@@ -73,6 +73,12 @@ def test_the_spins_of_a_torn_bond_part(guess):
     np.testing.assert_allclose(np.abs(result.spin_populations), 1.0, atol=1e-2)
 
 
+def test_an_atom_without_full_orbitals_below_empty_ones_is_fractional():
+    """PySCF does not converge for bromine either: 0.9 electrons change places in each cycle."""
+    result = pi.uks(pi.Molecule([35], [[0, 0, 0]], multiplicity=2), xc="pbe", precision="float64")
+    assert (result.status, result.converged) == ("fractional", False)
+
+
 def test_what_hangs_on_a_density():
     result = pi.uks(METHYL, orbitals=True, **LEVEL)
     assert result.bond_orders.sum(axis=1)[0] == pytest.approx(3.0, abs=0.1)

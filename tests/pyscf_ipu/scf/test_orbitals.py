@@ -9,6 +9,7 @@ from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.orbitals import (
     DROPPED_SHIFT,
     density_of,
+    fermi_dirac,
     orthonormal,
     purified,
     reorthonormalise,
@@ -55,6 +56,22 @@ def test_what_is_left_out_is_lifted():
         assert np.linalg.eigvalsh(inside) == pytest.approx([1 - dropped, 1, 1, 1], abs=1e-6)
         levels = np.linalg.eigvalsh(basis.matrix(jnp.asarray(overlap)))
         assert levels == pytest.approx([1, 1, 1, DROPPED_SHIFT if dropped else 1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("electrons", "shares"),
+    [
+        (0, [0, 0, 0, 0, 0]),
+        (1, [1, 0, 0, 0, 0]),
+        (2, [1, 1 / 3, 1 / 3, 1 / 3, 0]),
+        (4, [1, 1, 1, 1, 0]),
+        (5, [1, 1, 1, 1, 1]),
+    ],
+)
+def test_orbitals_of_one_level_share_electrons(electrons, shares):
+    levels = jnp.asarray([-1.0, -0.1, -0.1, -0.1, 0.6])
+    found = fermi_dirac(levels, jnp.int32(electrons), smearing=jnp.asarray(0.01))
+    np.testing.assert_allclose(found, shares, atol=1e-9)
 
 
 def test_a_fock_matrix_between_nearly_dependent_aos():
