@@ -73,6 +73,20 @@ def test_the_spins_of_a_torn_bond_part(guess):
     np.testing.assert_allclose(np.abs(result.spin_populations), 1.0, atol=1e-2)
 
 
+@pytest.mark.long
+def test_psi4_has_published_the_same():
+    """Psi4 with (99, 590) points, in the reference data of QCEngine's tests (BSD-3)."""
+    mol = pi.Molecule.from_symbols(
+        ["B", "H", "H", "H"],
+        [[0.10369114, 0, 0], [-1.13269886, 0, 0], [3, 0.37149, 0], [3, -0.37149, 0]],
+        unit="angstrom",
+        charge=1,
+        multiplicity=2,
+    )
+    result = pi.uks(mol, xc="pbe", basis="cc-pvdz", grid_level=(99, 590), precision="float64")
+    assert abs(result.energy + 26.04681636799003) < 1e-6
+
+
 def test_an_atom_without_full_orbitals_below_empty_ones_is_fractional():
     """PySCF does not converge for bromine either: 0.9 electrons change places in each cycle."""
     result = pi.uks(pi.Molecule([35], [[0, 0, 0]], multiplicity=2), xc="pbe", precision="float64")
