@@ -1,4 +1,4 @@
-"""SDF and MOL files: where an entry ends, and the charge that its data fields state."""
+"""SDF and MOL files: where an entry ends, and what it states of charge and spin."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -20,6 +20,10 @@ MAX_CHARACTERS = 1 << 18
 _FIELD = re.compile(r"^>[^<\n]*<([^>\n]*)>[^\n]*\n([^\n]*)", re.MULTILINE)
 _STATED = (*CHARGES[:2], *MULTIPLICITIES[:2])
 """Data fields of molecules; others of those names in XYZ mean anything here."""
+_RADICALS = re.compile(
+    r"^M  RAD +\d+((?: +\d+ +[123])+) *$|^M  V30 .*\bRAD=([123])\b", re.MULTILINE
+)
+"""The radicals of a V2000 and of a V3000 block: 1 for a singlet, 2 a doublet, 3 a triplet."""
 
 
 class Entry(NamedTuple):
@@ -65,12 +69,22 @@ def stated_charge(block: str, open_shell: bool = False) -> int | None:
 
 
 def stated_multiplicity(block: str) -> int | None:
-    """The multiplicity that data fields state; None if they state none.
+    """The multiplicity that data fields state, or else the atoms' radicals; None if none does.
+
+    Radicals are parallel to each other, and one that is a singlet has no unpaired electrons.
 
     Raises:
         Refused: it is no positive whole number.
     """
-    return multiplicity_of(_stated(block), ())
+    stated = multiplicity_of(_stated(block), ())
+    radicals = [
+        int(one)
+        for listed, single in _RADICALS.findall(block)
+        for one in single or listed.split()[1::2]
+    ]
+    if stated is None and radicals:
+        return 1 + sum(radicals) - len(radicals)
+    return stated
 
 
 def _stated(block: str) -> dict[str, str]:
