@@ -11,6 +11,13 @@ from qm1b.reference.atomisation import atomisation_energies
 from schnet.samples.samples import texts
 
 
+@pytest.fixture(autouse=True)
+def are_checked(request):
+    """They are in `.ci/run`."""
+    if not request.config.getoption("--jaxtyping-packages"):
+        pytest.skip("types are checked with --jaxtyping-packages, as .ci/run has it")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

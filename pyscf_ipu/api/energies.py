@@ -12,7 +12,7 @@ from pyscf_ipu.base.errors import ConvergenceError, UsageError
 from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
-from pyscf_ipu.scf.convergence import SpinGuess
+from pyscf_ipu.scf.lowest.guess import SpinGuess
 from pyscf_ipu.settings import LevelKeywords, Settings
 from pyscf_ipu.solver.batches import molecule_list, results
 from pyscf_ipu.solver.platform import Platform

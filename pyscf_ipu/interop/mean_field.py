@@ -36,7 +36,7 @@ from pyscf_ipu.interop.mean_field_checks import (
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.results.result import RKSResult
-from pyscf_ipu.scf.convergence import SpinGuess
+from pyscf_ipu.scf.lowest.guess import SpinGuess
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.settings.choices import check_field
 from pyscf_ipu.solver.shared import shared_solver

@@ -6,7 +6,6 @@ program, and in the batch, of those that do not, and zeros change no bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -15,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatSNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatSNN, Scalar
 
 
 @dataclass(frozen=True)
@@ -106,31 +105,3 @@ def is_cold(smearing: Scalar | None) -> Flag | bool:
 def cooled(smearing: Scalar | None, arrived: Flag) -> Scalar | None:
     """The smearing of the next cycle."""
     return None if smearing is None else jnp.where(arrived, COOLING * smearing, smearing)
-
-
-class Guess(NamedTuple):
-    """Where the SCF of an open shell begins."""
-
-    polarised: FloatA  # spin density over density of the superposed atoms: -1 to 1
-    mixes: Flag  # whether it begins again with frontier orbitals mixed
-
-
-SpinGuess = str | Sequence[float | int]
-"""The guess of an open shell: "atoms", "mixed", or the unpaired electrons of each atom, beta's
-negative."""
-
-
-def guess_of(
-    spins: SpinGuess, numbers: np.ndarray, order: np.ndarray, dtype: type[np.floating]
-) -> Guess:
-    """The guess for atoms of these numbers, in slots that hold them in this order (-1: none)."""
-    polarised = np.zeros(len(order), dtype)
-    if not isinstance(spins, str):
-        share = np.clip(np.asarray(spins, np.float64) / numbers, -1.0, 1.0)
-        polarised[order >= 0] = share[order[order >= 0]]
-    return Guess(cast(Array, polarised), cast(Array, np.bool_(spins == "mixed")))
-
-
-def no_guesses(size: int, n_atoms: int, dtype: type[np.floating]) -> Guess:
-    """Arrays of a batch, to compile with."""
-    return Guess(cast(Array, np.zeros((size, n_atoms), dtype)), cast(Array, np.zeros(size, bool)))

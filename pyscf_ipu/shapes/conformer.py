@@ -15,15 +15,8 @@ from pyscf_ipu.elements.gaussian_grid import standard_axes
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import Counts
 from pyscf_ipu.numerics.two_words import Pair, split
-from pyscf_ipu.scf.convergence import (
-    PLAIN,
-    Aids,
-    Convergence,
-    Guess,
-    SpinGuess,
-    guess_of,
-    no_guesses,
-)
+from pyscf_ipu.scf.convergence import PLAIN, Aids, Convergence
+from pyscf_ipu.scf.lowest.guess import Guess, SpinGuess, guess_of, no_guesses
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.core import core_matrix, has_core
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class, slot_places

@@ -28,7 +28,7 @@ from pyscf_ipu.kohn_sham.spin_stability import spin_stabilities
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.results.result import MoleculeResult, from_solution
-from pyscf_ipu.scf.convergence import PLAIN, Convergence, SpinGuess
+from pyscf_ipu.scf.convergence import PLAIN, Convergence
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
@@ -60,12 +60,12 @@ class Wanted:
     orbitals: bool = False
     forces: bool = False
     stability: bool = False
-    guesses: tuple[SpinGuess | None, ...] | None = None
+    guesses: tuple[conformer.SpinGuess | None, ...] | None = None
     """One for each molecule that is an open shell, None for closed ones; None if all are closed."""
     stable_unrestricted: bool = False
     """Of closed shells."""
 
-    def guess(self, place: int) -> SpinGuess | None:
+    def guess(self, place: int) -> conformer.SpinGuess | None:
         """The guess of a molecule of the list."""
         return None if self.guesses is None else self.guesses[place]
 
@@ -82,7 +82,7 @@ def _gradients_of(open_shell: bool) -> str:
     return "gradients" + " of open shells" * open_shell
 
 
-def usual_guess(mol: Molecule) -> SpinGuess | None:
+def usual_guess(mol: Molecule) -> conformer.SpinGuess | None:
     """The guess of an open shell for which nobody has given one; None for a closed shell."""
     return "atoms" if mol.multiplicity > 1 else None
 

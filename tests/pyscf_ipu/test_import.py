@@ -29,6 +29,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_importing_and_running_in_float64_changes_no_setting():
     run = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, check=False, timeout=300

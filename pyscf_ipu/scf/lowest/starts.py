@@ -155,7 +155,10 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
         better = (number == 0) | lower(run, starts.lowest)
         lowest = lax.cond(better, lambda: without_history, lambda: starts.lowest)
         follow = run.converged & _is_small_gap(problem, run.energy)
-        lowest, smears = _judged(starts.lowest, run, lowest, number)
+        lowest = _with_smeared(starts.lowest, run, lowest)
+        smears = None
+        if lowest.fractional is not None:
+            smears = ~lowest.converged & (number == OTHER_STARTS)
         if start.mixes is not None:  # spins that do not part may be why it has not converged
             follow = follow | start.mixes | ~run.converged
         follow = follow & ~begin.full_grid
@@ -180,15 +183,11 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
     return ended.lowest._replace(cycles=ended.begin.earlier, history=ended.begin.history)
 
 
-def _judged(
-    before: ScfRun, run: ScfRun, lowest: ScfRun, number: Count
-) -> tuple[ScfRun, Flag | None]:
-    """The lowest run, with what smearing says of it, and whether a smeared one follows."""
+def _with_smeared(before: ScfRun, run: ScfRun, lowest: ScfRun) -> ScfRun:
+    """The lowest run, which knows whether one of all was self-consistent while smeared."""
     if before.fractional is None or run.fractional is None:
-        return lowest, None
-    failed = ~lowest.converged
-    fractional = failed & (before.fractional | run.fractional)
-    return lowest._replace(fractional=fractional), failed & (number == OTHER_STARTS)
+        return lowest
+    return lowest._replace(fractional=~lowest.converged & (before.fractional | run.fractional))
 
 
 def _is_small_gap(problem: ScfProblem, levels: FloatSN) -> Flag:

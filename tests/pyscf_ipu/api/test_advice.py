@@ -135,6 +135,7 @@ for call in (
 """
 
 
+@pytest.mark.slow
 def test_wrong_types_without_the_type_checker_of_the_tests():
     run = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [

@@ -89,7 +89,7 @@ def test_forward_mode_gives_the_same_derivative(energy, both):
     assert float(slope) == pytest.approx(float(np.vdot(both(x)[1], step)), abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_numbers_in_float64_keep_their_places_far_away(energy):
     near = float(energy(WATER.positions))
     assert float(energy(WATER.positions + 1e5)) == pytest.approx(near, abs=2e-5)

@@ -26,6 +26,7 @@ def oracle(mol, **changes):
     return pyscf_field(mol, settings, unrestricted=True)
 
 
+@pytest.mark.slow
 def test_radicals_triplets_and_atoms_are_pyscfs():
     result = pi.uks([METHYL, OXYGEN, HYDROGEN], forces=True, orbitals=True, **LEVEL)
     assert result.status == ["converged"] * 3
@@ -87,6 +88,7 @@ def test_psi4_has_published_the_same():
     assert abs(result.energy + 26.04681636799003) < 1e-6
 
 
+@pytest.mark.long
 def test_an_atom_without_full_orbitals_below_empty_ones_is_fractional():
     """PySCF does not converge for bromine either: 0.9 electrons change places in each cycle."""
     result = pi.uks(pi.Molecule([35], [[0, 0, 0]], multiplicity=2), xc="pbe", precision="float64")
@@ -167,6 +169,7 @@ def test_readers_know_open_shells(tmp_path):
         Molecule.from_xyz(path)
 
 
+@pytest.mark.long
 def test_a_radical_finds_its_minimum():
     start = Molecule([8, 1], [[0, 0, 0], [0, 0, 2.1]], multiplicity=2)
     best = pi.optimize(start, grid_level=1)

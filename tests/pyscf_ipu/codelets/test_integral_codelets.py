@@ -61,6 +61,7 @@ def with_charges(data):
     return data._replace(hermite=data.hermite * data.p[..., None, None] ** -1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [*CASES, *MORE], ids="-".join)
 def test_pair_strips(case):
     name, precision = case

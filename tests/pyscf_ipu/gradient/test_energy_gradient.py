@@ -38,6 +38,7 @@ def references():
     return [gradient(ground_state(small(name))) for name in NAMES[:4]]
 
 
+@pytest.mark.slow
 def test_float64_forces_are_those_of_pyscf(double, references):
     """Hydrogen cyanide is linear and formaldehyde planar: E that are zero have derivatives."""
     mols = [small(name) for name in NAMES[:4]]

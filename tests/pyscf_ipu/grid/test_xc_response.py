@@ -78,6 +78,7 @@ every_functional = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @every_functional
 def test_second_derivatives_are_those_of_libxc(name):
     """Of both sides only what is above the noise of rounding counts: 1e-5 of the largest."""

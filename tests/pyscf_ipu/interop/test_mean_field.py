@@ -174,6 +174,7 @@ def test_other_classes_are_pyscf_s(ours):
         addons.convert_to_uhf(ours).kernel()
 
 
+@pytest.mark.long
 def test_open_shells_are_pyscf_s_too():
     mole = gto.M(atom="O 0 0 0; O 0 0 1.21", basis="sto-3g", spin=2, verbose=0)
     ours, theirs = UKS(mole, xc="pbe"), dft.UKS(mole, xc="pbe")

@@ -107,6 +107,7 @@ def test_lapack_sees_one_spin_at_a_time(make):
         assert equation.invars[0].aval.ndim == 2, equation
 
 
+@pytest.mark.slow
 def test_derivatives_keep_to_float32_and_the_highest_precision():
     settings = Settings(grid_level=0)
     shape = Solver(settings).shape(WATER)

@@ -76,6 +76,7 @@ LEVELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "molecules"), LEVELS)
 def test_the_density_is_divided_as_pyscf_would(level, molecules, solver_of):
     solver = solver_of(precision="float64", **level)

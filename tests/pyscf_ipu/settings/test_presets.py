@@ -100,6 +100,7 @@ def test_the_size_limit_grows_with_memory(monkeypatch):
     assert size_limit(pi.Settings.preset("qm1b")) > limits[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mib", [1, 300, 5000])
 def test_one_carbon_atom_more_does_not_fit(monkeypatch, mib):
     """Unless already methane is too large."""

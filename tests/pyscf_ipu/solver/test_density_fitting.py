@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 MOL = small("hydrogen cyanide")
 
 
+@pytest.mark.slow
 def test_energies_and_forces_are_pyscfs(solver_of):
     solver = solver_of(xc="hf", precision="float64", jk="ri")
     found = rks(MOL, solver=solver, forces=True)
@@ -62,6 +63,7 @@ def test_memory_grows_with_the_third_power():
     assert program_bytes(huge, fit) < 0.4 * program_bytes(huge, exact)
 
 
+@pytest.mark.slow
 def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
     def without_float64(shape):
         return replace(HOST, has_float64=False)

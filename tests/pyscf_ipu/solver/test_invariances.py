@@ -100,7 +100,13 @@ def test_rotation_on_a_fine_grid(solver_of):
     assert change[5] < change[0]
 
 
-@pytest.mark.parametrize("level", [{"precision": "mixed"}, {"precision": "float64", "xc": "hf"}])
+@pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param({"precision": "mixed"}, marks=pytest.mark.long),
+        {"precision": "float64", "xc": "hf"},
+    ],
+)
 def test_empty_slots(level, solver_of):
     """In the coarsest of its shapes a molecule has seven spare atoms, which change digits alone."""
     solver, mol = solver_of(**level), small("methanol")

@@ -133,6 +133,7 @@ def test_whether_the_spins_of_closed_shells_part(xc, precision):
         assert ours == theirs
 
 
+@pytest.mark.long
 def test_open_shells_are_led_to_a_minimum():
     """The triplet of dioxygen has no minimum of its full symmetry in Hartree-Fock."""
     mols = [diatomic([8, 8], 1.208, 3), diatomic([8, 1], 0.97, 2), diatomic([1, 1], 3.0)]

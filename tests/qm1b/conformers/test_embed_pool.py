@@ -54,6 +54,7 @@ def same_as_undisturbed(outcomes, recipe, *smiles):
             assert (ours.seed, ours.embedding) == (theirs.seed, theirs.embedding)
 
 
+@pytest.mark.slow
 def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path, monkeypatch):
     monkeypatch.setattr(Worker, "starved", property(lambda self: self.job.items[0].smiles == "N"))
     monkeypatch.setattr(embed_pool, "serve", fake_embedder.serve)

@@ -93,6 +93,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["server", "spawn"])
 def test_a_busy_worker_dies_with_its_parent(tmp_path, how):
     """Also if the parent that is killed is not the process that forked it."""

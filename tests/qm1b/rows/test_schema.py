@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 
 NEW = """
@@ -51,6 +53,7 @@ assert {"overlap_smallest", "level_moment", "level_moment_hartree"} < set(names)
 """
 
 
+@pytest.mark.slow
 def test_a_new_column_is_one_entry_of_the_schema(tmp_path):
     """The engine's result has it under the same name, and nothing else names it."""
     texts = f"LAST, NEW, FOLDER = {NEW.splitlines()[-1]!r}, {NEW[1:]!r}, {str(tmp_path)!r}"

@@ -51,6 +51,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_weights(tmp_path
     assert np.isfinite(predictor(out / "last.ckpt").model.embedding).all()
 
 
+@pytest.mark.slow
 def test_dipoles_and_energies_are_learned(tmp_path, capsys):
     """`dipole_debye` and `U0_au` of the same file, each with its own readout and unit."""
     for target, unit in (("energy", "meV"), ("dipole_norm", "mdebye")):

@@ -126,6 +126,7 @@ def test_more_epochs_of_a_planned_rate_name_the_command_that_does_it(run, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_more_epochs_of_a_rate_without_a_plan_go_on_bit_for_bit(tmp_path, capsys):
     options = ["--schedule", "constant", "--warmup-updates", "2", "--valid-every", "1"]
     for out, epochs in (("a", 2), ("b", 1), ("b", 2)):
@@ -305,6 +306,7 @@ def test_a_run_is_exported(run, tmp_path, capsys):
 
 
 class TestPrice:
+    @pytest.mark.slow
     def test_a_training_writes_the_price_of_its_own_update(self, tmp_path, capsys):
         out = tmp_path / "priced"
         how = ["--accumulation", "2", "--precision", "float16", "--price", "bow-pod4"]

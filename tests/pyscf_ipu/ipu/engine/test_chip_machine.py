@@ -70,7 +70,7 @@ def test_a_solver_keeps_its_machine_in_another_process(on_bow):
     assert other.machine is on_bow.machine
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_shape_that_overflows_a_tile_costs_its_molecules_alone():
     ethanol = pi.Molecule.from_smiles("CCO")
     small = machine("bow:memory_bytes_per_tile=225000")

@@ -62,6 +62,7 @@ def staged(target_name="bow-pod16", packs=6, precision="float32", **layout):
     )
 
 
+@pytest.mark.long
 def test_two_stages_share_the_work_and_only_activations_travel():
     whole, halves = staged(stages=1), staged(stages=2)
     assert halves.profile.replicas == 8
@@ -84,6 +85,7 @@ def test_two_stages_share_the_work_and_only_activations_travel():
     assert halves.seconds.low == pytest.approx(pipe.cycles.low / halves.profile.clock_hz)
 
 
+@pytest.mark.long
 def test_orders_of_a_pipeline_trade_time_for_memory():
     orders = {o: staged(stages=4, schedule=o) for o in ("sequential", "grouped")}
     orders["1f1b"] = staged(stages=4)
@@ -118,6 +120,7 @@ def test_moments_off_the_chip_travel_once_for_every_update(stages):
         price_training(FOUR, Optimizer(), PACKS, slow, layout=PodLayout(offload_moments=True))
 
 
+@pytest.mark.slow
 def test_ipus_that_make_no_replica_are_idle_and_too_many_stages_refused():
     three = staged(stages=3)
     assert (three.profile.replicas, three.idle_ipus) == (5, 1)
@@ -178,6 +181,7 @@ def test_the_command_writes_its_figures_and_a_page(tmp_path, capsys):
     assert "molecules/s" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_prices_a_pipeline(tmp_path, capsys):
     figures, page = tmp_path / "out.json", tmp_path / "page.html"
     options = "--preset small --stages 3 --accumulation 4 --schedule grouped --recompute"

@@ -164,7 +164,7 @@ def test_product_and_energy(name, precision):
         assert total == pytest.approx(known, rel=0, abs=tolerance)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_energy_has_the_digits_of_g():
     """Of the blocks as they are, rounded to float32, the energy is exact to 2e-8 of its terms."""
     system, (blocks, _, energy), _ = computed("water", "float32")
