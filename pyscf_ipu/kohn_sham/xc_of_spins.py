@@ -22,8 +22,7 @@ from pyscf_ipu.grid.xc_matrix import GridProducts
 from pyscf_ipu.numerics.arrays import FloatG, FloatTG, Scalar
 from pyscf_ipu.numerics.two_words import Pair, two_product
 from pyscf_ipu.tiles import tile_map, tile_put_sharded, tile_total, vertex_total
-from pyscf_ipu.xc.semilocal.functionals import Functional
-from pyscf_ipu.xc.semilocal.moments import energy_and_slopes
+from pyscf_ipu.xc.semilocal.functionals import Functional, energy_and_slopes
 
 Float2NN = Float[Array, "2 N N"]
 Float2VG = Float[Array, "2 V G"]

@@ -405,7 +405,8 @@ def restart(
     # The commutator may grow once more after aids are dropped or the full grid was asked.
     grows = (after.unaided & ~before.unaided) | (before.run.converged & ~after.final)
     if after.stage is not None:
-        grows = grows | (after.stage.since == 0)
+        asked = after.stage.since == 0
+        grows = grows | (asked & ~after.stage.always if problem.open_shell else asked)
 
     def unless_restarted(value: Array, fresh: ArrayLike) -> Array:
         return jnp.where(restarts, fresh, value)

@@ -25,8 +25,7 @@ from pyscf_ipu.numerics.columns import Columns
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.layout import Layout
-from pyscf_ipu.xc.semilocal.functionals import Functional
-from pyscf_ipu.xc.semilocal.moments import energy_and_slopes
+from pyscf_ipu.xc.semilocal.functionals import Functional, energy_and_slopes
 
 Spins = tuple[FloatNN | Columns, ...]
 """A density as `GridProducts.prepared` gives it, or those of two spins."""

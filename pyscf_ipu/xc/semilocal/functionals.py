@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from jaxtyping import Array, Float
 
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import split
+from pyscf_ipu.xc.semilocal.unrolled import unrolled
 from pyscf_ipu.xc.semilocal.variables import Spins, Variables, variables, variables_of_spins
 from pyscf_ipu.xc.semilocal.vv10 import VV10
 from pyscf_ipu.xc.suffixes.names import Dispersion
@@ -181,3 +183,35 @@ class Functional:
         ingredients = (rho, sigma) if tau is None else (rho, sigma, tau)
         energy, pull_back = jax.vjp(self.energy_density_of_spins, *ingredients)
         return energy, *pull_back(jnp.ones_like(energy))
+
+
+def energy_and_slopes(
+    functional: Functional, moments: Float[Array, "spin=2 V G"]
+) -> tuple[Float[Array, " G"], Float[Array, "spin=2 V G"]]:
+    """Energy per volume in Hartree/Bohr^3, and its derivatives by the moments.
+
+    Args:
+        functional: of exchange and correlation.
+        moments: of either spin: density, its gradient and, where the functional needs it, the
+            kinetic energy density, in atomic units.
+    """
+    return unrolled(partial(_of_point, functional))(moments)
+
+
+def _of_point(
+    functional: Functional, moments: Float[Array, "spin=2 V"]
+) -> tuple[Float[Array, ""], Float[Array, "spin=2 V"]]:
+    """Energy and derivatives at one point."""
+    slope = moments[:, 1:4]
+    pairs = [(slope[i] * slope[j]).sum(0) for i, j in ((0, 0), (0, 1), (1, 1))]
+    tau = (moments[:, 4],) if functional.needs_tau else ()
+    energy, v_rho, v_sigma, *v_tau = functional.energy_and_potential_of_spins(
+        moments[:, 0], jnp.stack(pairs), *tau
+    )
+    by_slope = [
+        2.0 * v_sigma[2 * spin] * slope[spin] + v_sigma[1] * slope[1 - spin] for spin in (0, 1)
+    ]
+    of_each = [
+        jnp.stack([v_rho[spin], *by_slope[spin], *(v[spin] for v in v_tau)]) for spin in (0, 1)
+    ]
+    return energy, jnp.stack(of_each)
