@@ -174,7 +174,7 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
             earlier=begin.earlier + run.cycles,
             full_grid=jnp.ones((), bool),
             wanted=wanted if smears is None else wanted | smears,
-            smearing=None if smears is None else jnp.where(smears, SMEARING_HARTREE, 0.0),
+            smearing=None if smears is None else smears.astype(D.dtype) * SMEARING_HARTREE,
         )
         return _Starts(lowest, following, number + 1)
 

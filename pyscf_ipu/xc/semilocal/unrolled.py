@@ -88,7 +88,7 @@ def _applied(equation: core.JaxprEqn, operands: list[Rows]) -> list[Rows]:
     if operation.name in MOVES:
         return _moved(equation, operands)
     if operation.name == "reduce_sum":
-        return [_summed(operands[0], parameters["axes"])]
+        return [_summed(equation, operands[0])]
     shape = getattr(equation.outvars[0].aval, "shape", ())
     is_along_axes = operation.name.startswith("cum") or operation.name == "sort"
     if is_along_axes or np.broadcast_shapes(shape, *(x.shape for x in operands)) != shape:
@@ -124,12 +124,16 @@ def _moved(equation: core.JaxprEqn, operands: list[Rows]) -> list[Rows]:
     return [Rows(x.shape, [elements[place] for place in np.asarray(x).ravel()]) for x in results]
 
 
-def _summed(x: Rows, axes: Sequence[int]) -> Rows:
-    """Sums along some axes."""
+def _summed(equation: core.JaxprEqn, x: Rows) -> Rows:
+    """Sums along some axes; zero along empty ones."""
+    axes, summed = equation.params["axes"], equation.outvars[0].aval
     kept = [i for i in range(len(x.shape)) if i not in axes]
     shape = tuple(x.shape[i] for i in kept)
+    count = math.prod(x.shape[i] for i in axes)
     places = np.arange(len(x.rows)).reshape(x.shape).transpose(*kept, *axes)
+    zero = jnp.zeros((), getattr(summed, "dtype", None))
     sums = [
-        reduce(jnp.add, [x.rows[i] for i in one]) for one in places.reshape(math.prod(shape), -1)
+        reduce(jnp.add, [x.rows[i] for i in one]) if count else zero
+        for one in places.reshape(math.prod(shape), count)
     ]
     return Rows(shape, sums)

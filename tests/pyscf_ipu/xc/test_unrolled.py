@@ -19,7 +19,7 @@ def test_it_is_what_vmap_makes_of_it():
     def of_point(x, y):
         both = jnp.stack([x[0] * y, jnp.where(x[1] < 0.0, 1.0, x[1])])
         table = jnp.asarray([[0.5], [2.0]]) * both[::-1][None]
-        return table.sum(0), (table.T[1], jnp.ones(()))
+        return table.sum(0), (table.T[1], jnp.ones(()), both[2:].sum())
 
     random = np.random.default_rng(1)
     x, y = jnp.asarray(random.normal(size=(2, 7))), jnp.asarray(random.normal(size=7))
