@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
         r"pyscf_ipu\.(numerics\.interaction\.Interaction|xc\.semilocal\.functionals\.Functional)",
     ),
     (r"py:class", r"pyscf_ipu\.(grid\.ao_blocks\.AoBlocks|scf\.algebra\.Algebra)"),
-    (r"py:class", r"pyscf_ipu\.(solver\.solver\.Wanted|scf\.convergence\.Guess)"),
+    (r"py:class", r"pyscf_ipu\.(solver\.solver\.Wanted|scf\.lowest\.guess\.Guess)"),
     (r"py:class", r"pyscf_ipu\.kohn_sham\.program\.Spin|Simplest"),
     # Parts of results that are read and never made.
     (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Lifetime|Moved|Peaks|Pipeline|Pricing|Rate|Tree)"),
