@@ -59,7 +59,7 @@ from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
-from pyscf_ipu.shapes.tile_plan import TilePlan, tile_plan
+from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
 
 TURNED = 0.5
@@ -118,9 +118,10 @@ Driver = Callable[[tuple[ClassTable, ...], PyTree, Count], PyTree]
 
 
 def gathered(
-    plan: TilePlan, tables: tuple[ClassTable, ...], mol: Conformer, numerics: Precision
+    shape: Shape, tables: tuple[ClassTable, ...], mol: Conformer, numerics: Precision
 ) -> tuple[Atoms, Atoms]:
     """The atoms of a conformer in the dtype of matrices, and in that of the grid."""
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.matrix_dtype)
     if not numerics.wide:
         return atoms, atoms
@@ -148,13 +149,12 @@ def kohn_sham(
     smaller eigenvalues than `scf_dtype` can hold, this evaluation becomes an SCF.
     """
     numerics, xc = numerics_of(shape, settings, machine.has_float64), functional(settings.xc)
-    plan = tile_plan(shape, strip_primitives=strip_primitives())
     open_shell = jnp.ndim(mol.n_occupied) == 1
     products = by_orbitals(machine.grid_products, xc, many_aos=numerics.wide)
     products = products._replace(in_part=products.in_part and not open_shell)
     machine = replace(machine, grid_products=products)
     machine = fitted(machine, shape, settings, reference=guess_density)
-    atoms, on_grid = gathered(plan, tables, mol, numerics=numerics)
+    atoms, on_grid = gathered(shape, tables, mol, numerics=numerics)
     build = partial(hamiltonian, functional=xc, open_shell=open_shell)
     problem = build(atoms, machine=machine, coarse=machine.branches, on_grid=on_grid)
     drop_below = 0.0 if numerics.refines and not numerics.wide else numerics.drop_below
@@ -167,7 +167,7 @@ def kohn_sham(
     run = lowest.run
     if numerics.refines:
         mol = mol._replace(positions=after(run.cycles, mol.positions))  # the SCF's arrays are freed
-        atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
+        atoms = gather_atoms(atoms.plan, tables, mol, dtype=numerics.energy_dtype)
         if numerics.wide:
             problem = on_grid_of(atoms, problem, machine, run=run)
         else:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 
-from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.grid.orbital_products import by_orbitals
 from pyscf_ipu.kohn_sham.fitted import fitted
 from pyscf_ipu.kohn_sham.hamiltonian import Hamiltonian, guess_density, hamiltonian
@@ -24,7 +23,6 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.core import numerics_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
-from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc.registry import functional
 
 
@@ -45,8 +43,7 @@ def is_stable_unrestricted(
         machine: its algorithms.
     """
     numerics, xc = numerics_of(shape, settings, machine.has_float64), functional(settings.xc)
-    plan = tile_plan(shape, strip_primitives=strip_primitives())
-    atoms, on_grid = gathered(plan, tables, state.mol, numerics=numerics)
+    atoms, on_grid = gathered(shape, tables, state.mol, numerics=numerics)
     products = by_orbitals(machine.grid_products, xc, many_aos=numerics.wide)
     fit = fitted(machine, shape, settings, reference=guess_density)
     problem = hamiltonian(

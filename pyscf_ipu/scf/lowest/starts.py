@@ -155,17 +155,16 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
         better = (number == 0) | lower(run, starts.lowest)
         lowest = lax.cond(better, lambda: without_history, lambda: starts.lowest)
         follow = run.converged & _is_small_gap(problem, run.energy)
-        lowest = _with_smeared(starts.lowest, run, lowest)
-        smears = None
-        if lowest.fractional is not None:
-            smears = ~lowest.converged & (number == OTHER_STARTS)
         if start.mixes is not None:  # spins that do not part may be why it has not converged
             follow = follow | start.mixes | ~run.converged
         follow = follow & ~begin.full_grid
         D = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), last)
-        if smears is not None:
-            D = jnp.where(smears, start.guess, D)
-        wanted = jnp.where(number == 0, follow, number < OTHER_STARTS)
+        wanted, smearing = jnp.where(number == 0, follow, number < OTHER_STARTS), None
+        if problem.open_shell:
+            lowest = _with_smeared(starts.lowest, run, lowest)
+            smears = ~lowest.converged & (number == OTHER_STARTS)
+            D, wanted = jnp.where(smears, start.guess, D), wanted | smears
+            smearing = smears.astype(D.dtype) * SMEARING_HARTREE
         following = Begin(
             D=D,
             Dx=similar(D, root),
@@ -173,8 +172,8 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
             history=run.history,
             earlier=begin.earlier + run.cycles,
             full_grid=jnp.ones((), bool),
-            wanted=wanted if smears is None else wanted | smears,
-            smearing=None if smears is None else smears.astype(D.dtype) * SMEARING_HARTREE,
+            wanted=wanted,
+            smearing=smearing,
         )
         return _Starts(lowest, following, number + 1)
 
@@ -185,8 +184,8 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
 
 def _with_smeared(before: ScfRun, run: ScfRun, lowest: ScfRun) -> ScfRun:
     """The lowest run, which knows whether one of all was self-consistent while smeared."""
-    if before.fractional is None or run.fractional is None:
-        return lowest
+    assert before.fractional is not None  # only runs of closed shells have none
+    assert run.fractional is not None
     return lowest._replace(fractional=~lowest.converged & (before.fractional | run.fractional))
 
 
