@@ -97,11 +97,11 @@ def level_shifted(matrix: FloatSNN, density: FloatSNN, hartree: Scalar | float) 
     return matrix + hartree * (eye - 0.5 * density)
 
 
-def is_cold(smearing: Scalar | None) -> Flag | bool:
-    """Whether electrons are smeared so little (kT in Hartree) that they need not be."""
-    return smearing is None or smearing < COLD_HARTREE
+def once_cold(flag: Flag, smearing: Scalar | None) -> Flag:
+    """The flag, where electrons are smeared so little (kT in Hartree) that they need not be."""
+    return flag if smearing is None else flag & (smearing < COLD_HARTREE)
 
 
-def cooled(smearing: Scalar | None, arrived: Flag) -> Scalar | None:
+def cooled(smearing: Scalar, arrived: Flag) -> Scalar:
     """The smearing of the next cycle."""
-    return None if smearing is None else jnp.where(arrived, COOLING * smearing, smearing)
+    return jnp.where(arrived, COOLING * smearing, smearing)

@@ -29,7 +29,7 @@ from pyscf_ipu.numerics.arrays import (
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.algebra import Algebra
-from pyscf_ipu.scf.convergence import Aids, Convergence, cooled, is_cold, level_shifted
+from pyscf_ipu.scf.convergence import Aids, Convergence, cooled, level_shifted, once_cold
 from pyscf_ipu.scf.diis import Diis, diis_step, latest
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
@@ -182,8 +182,11 @@ def cycle(problem: ScfProblem, begin: Begin, state: CycleState) -> CycleState:
         unaided=progress.unaided,
         final=verdict.final,
         second=state.second,
-        smearing=cooled(state.smearing, progress.arrived & (verdict.density_error < AUFBAU_ERROR)),
+        smearing=state.smearing,
     )
+    if state.smearing is not None:
+        arrived = progress.arrived & (verdict.density_error < AUFBAU_ERROR)
+        after = after._replace(smearing=cooled(state.smearing, arrived))
     return restart(problem, begin, state, after=after, verdict=verdict)
 
 
@@ -232,7 +235,7 @@ def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress
         limit=limit,
         arrived=arrived,
         holds=before.converged & (commutator < problem.floor),
-        unaided=state.unaided | (arrived & is_cold(state.smearing)) | long,
+        unaided=state.unaided | once_cold(arrived, state.smearing) | long,
         of_guess=before.cycles == jnp.where(state.second > 0, state.second + 1, 0),
     )
 
@@ -285,12 +288,14 @@ def diagonalise(
         C, FxCx, half = products((basis.inverse, Cx), (built.matrix, Cx), (lowest, lowest.mT))
     orthonormalised = partial(reorthonormalise, overlap=basis.overlap, products=products)
     C = each(orthonormalised)(C)
+    with jax.named_scope("occupation"):
+        D = 2.0 * each(squared)(filled(C))
     plain_eps = jnp.sum(Cx * FxCx, axis=-2)
     return Orbitals(
         eps=jnp.where(is_soft, plain_eps, eps) if problem.open_shell else eps,
         Cx=Cx,
         C=C,
-        D=2.0 * each(squared)(filled(C)),
+        D=D,
         Dx=2.0 * half,
         plain_eps=plain_eps,
     )

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from pyscf_ipu.numerics.arrays import Flag, FloatSNN
-from pyscf_ipu.scf.convergence import Aids, is_cold
+from pyscf_ipu.scf.convergence import Aids, once_cold
 from pyscf_ipu.scf.cycle import Begin, CycleState, ScfProblem, cycle
 from pyscf_ipu.scf.diis import diis_start
 from pyscf_ipu.scf.run import ScfRun
@@ -59,7 +59,7 @@ def _first(problem: ScfProblem, begin: Begin, aids: Aids) -> CycleState:
         best=jnp.full((), jnp.inf, dtype),
         stalled=jnp.zeros((), jnp.int32),
         aids=aids,
-        unaided=aids.is_plain() & is_cold(begin.smearing),
+        unaided=once_cold(jnp.asarray(aids.is_plain()), begin.smearing),
         final=jnp.zeros((), bool),
         second=jnp.zeros((), jnp.int32),
         smearing=begin.smearing,
