@@ -100,8 +100,3 @@ def level_shifted(matrix: FloatSNN, density: FloatSNN, hartree: Scalar | float) 
 def once_cold(flag: Flag, smearing: Scalar | None) -> Flag:
     """The flag, where electrons are smeared so little (kT in Hartree) that they need not be."""
     return flag if smearing is None else flag & (smearing < COLD_HARTREE)
-
-
-def cooled(smearing: Scalar, arrived: Flag) -> Scalar:
-    """The smearing of the next cycle."""
-    return jnp.where(arrived, COOLING * smearing, smearing)

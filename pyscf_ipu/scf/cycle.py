@@ -27,9 +27,10 @@ from pyscf_ipu.numerics.arrays import (
     spin_after_spin,
 )
 from pyscf_ipu.numerics.precision import Precision
+from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.algebra import Algebra
-from pyscf_ipu.scf.convergence import Aids, Convergence, cooled, level_shifted, once_cold
+from pyscf_ipu.scf.convergence import COOLING, Aids, Convergence, level_shifted, once_cold
 from pyscf_ipu.scf.diis import Diis, diis_step, latest
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
@@ -39,9 +40,8 @@ from pyscf_ipu.scf.orbitals import (
     level_error,
     occupied,
     reorthonormalise,
-    squared,
 )
-from pyscf_ipu.scf.run import Cycling, Fock, History, ScfRun, latest_energies
+from pyscf_ipu.scf.run import LOWER_HARTREE, Cycling, Fock, History, ScfRun, latest_energies
 from pyscf_ipu.scf.staged import Evaluated, Evaluation, Stage, evaluate
 
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -59,6 +59,8 @@ A level shift of so many Hartree keeps the density where it is."""
 SMALL_FIRST_GAP = 0.06
 """A first gap below this many Hartree has several states near it, among which a coarse grid may
 choose another one than the full grid does: so all cycles have the full grid then."""
+NEAR_COMMUTATOR = 1e-3
+"""In Hartree: so near its end, a start whose energy is not below that of another ends no lower."""
 LOST_CYCLES, LOST_COMMUTATOR = 24, 3e-3
 """After this many cycles, a commutator above this many Hartree is no approach to an end."""
 SHIFTED = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
@@ -104,6 +106,7 @@ class Begin(NamedTuple):
     full_grid: Flag  # whether all cycles have the full grid
     wanted: Flag  # false where other rows of a batch go on, and this one has ended
     smearing: Scalar | None = None  # kT in Hartree, of open shells
+    to_beat: Pair | None = None  # the lowest energy of the starts before, of open shells
 
 
 class CycleState(NamedTuple):
@@ -184,9 +187,13 @@ def cycle(problem: ScfProblem, begin: Begin, state: CycleState) -> CycleState:
         second=state.second,
         smearing=state.smearing,
     )
-    if state.smearing is not None:
+    if state.smearing is not None and begin.to_beat is not None:
         arrived = progress.arrived & (verdict.density_error < AUFBAU_ERROR)
-        after = after._replace(smearing=cooled(state.smearing, arrived))
+        beaten = difference(progress.energy, begin.to_beat) > -LOWER_HARTREE
+        after = after._replace(
+            smearing=jnp.where(arrived, COOLING * state.smearing, state.smearing),
+            final=after.final | (beaten & (progress.commutator < NEAR_COMMUTATOR)),
+        )
     return restart(problem, begin, state, after=after, verdict=verdict)
 
 
@@ -289,7 +296,7 @@ def diagonalise(
     orthonormalised = partial(reorthonormalise, overlap=basis.overlap, products=products)
     C = each(orthonormalised)(C)
     with jax.named_scope("occupation"):
-        D = 2.0 * each(squared)(filled(C))
+        D = 2.0 * each(lambda chosen: product(chosen, chosen.T))(filled(C))
     plain_eps = jnp.sum(Cx * FxCx, axis=-2)
     return Orbitals(
         eps=jnp.where(is_soft, plain_eps, eps) if problem.open_shell else eps,

@@ -129,12 +129,8 @@ def reorthonormalise(orbitals: FloatNN, overlap: Pair, products: Products = one_
 @jax.named_scope("occupation")
 def density_of(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
     """Closed-shell density matrix: 2 C C^T over the lowest `n_occupied` orbitals."""
-    return 2.0 * squared(occupied(orbitals, n_occupied))
-
-
-def squared(orbitals: FloatNN) -> FloatNN:
-    """C C^T."""
-    return product(orbitals, orbitals.T)
+    chosen = occupied(orbitals, n_occupied)
+    return 2.0 * product(chosen, chosen.T)
 
 
 def occupied(orbitals: FloatNN, n_occupied: Count) -> FloatNN:

@@ -23,6 +23,7 @@ from pyscf_ipu.numerics.arrays import (
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
+from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.algebra import LIBRARY, Algebra
 from pyscf_ipu.scf.convergence import PLAIN, Aids
 from pyscf_ipu.scf.cycle import Begin, ScfProblem
@@ -128,6 +129,7 @@ def scf(
         tolerance=tolerance,
         algebra=algebra,
     )
+    none = Pair(jnp.asarray(jnp.inf, D.dtype), jnp.zeros((), D.dtype))
     begin = Begin(
         D=D,
         Dx=similar(D, basis.root),
@@ -137,6 +139,7 @@ def scf(
         full_grid=jnp.asarray(start.full_grid),
         wanted=jnp.ones((), bool),
         smearing=jnp.zeros((), D.dtype) if problem.open_shell else None,
+        to_beat=none if problem.open_shell else None,
     )
     if not cycling.tries_others:
         return iterate(problem, begin, aids)[0]
@@ -159,21 +162,25 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids, start: Star
             follow = follow | start.mixes | ~run.converged
         follow = follow & ~begin.full_grid
         D = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), last)
-        wanted, smearing = jnp.where(number == 0, follow, number < OTHER_STARTS), None
+        wanted = jnp.where(number == 0, follow, number < OTHER_STARTS)
+        smearing = to_beat = None
         if problem.open_shell:
             lowest = _with_smeared(starts.lowest, run, lowest)
             smears = ~lowest.converged & (number == OTHER_STARTS)
             D, wanted = jnp.where(smears, start.guess, D), wanted | smears
             smearing = smears.astype(D.dtype) * SMEARING_HARTREE
+            energy = lowest.terms.total()
+            to_beat = energy._replace(hi=jnp.where(lowest.converged, energy.hi, jnp.inf))
         following = Begin(
             D=D,
             Dx=similar(D, root),
             Cx=Cx,
             history=run.history,
             earlier=begin.earlier + run.cycles,
-            full_grid=jnp.ones((), bool),
+            full_grid=jnp.asarray(not problem.open_shell),
             wanted=wanted,
             smearing=smearing,
+            to_beat=to_beat,
         )
         return _Starts(lowest, following, number + 1)
 
