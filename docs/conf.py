@@ -61,6 +61,8 @@ nitpick_ignore_regex = [
     (r"py:class", r"pyscf_ipu\.(grid\.ao_blocks\.AoBlocks|scf\.algebra\.Algebra)"),
     (r"py:class", r"pyscf_ipu\.(solver\.solver\.Wanted|scf\.lowest\.guess\.Guess)"),
     (r"py:class", r"pyscf_ipu\.kohn_sham\.program\.Spin|Simplest"),
+    (r"py:class", r"(pyscf_ipu\.interop\.qcschema_models\.)?(Given|Answer)"),
+    (r"py:class", r"(pydantic|qcelemental)\..*"),
     # Parts of results that are read and never made.
     (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Lifetime|Moved|Peaks|Pipeline|Pricing|Rate|Tree)"),
     (r"py:class", r"pyscf_ipu\.ipu\.steps\.(streams\.Home|tile_memory\.Held)|ipu\.Target|Platform"),

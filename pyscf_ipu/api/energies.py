@@ -153,13 +153,13 @@ def uks(
         orbitals=bool(options.get("orbitals")),
         forces=bool(options.get("forces")),
         stability=bool(options.get("stability")),
-        guesses=_guesses(guess, mols, alone=isinstance(molecules, Molecule)),
+        guesses=spin_guesses(guess, mols, alone=isinstance(molecules, Molecule)),
     )
     throw, workers = bool(options.get("throw")), options.get("workers")
     return computed(molecules, made, wanted, throw=throw, workers=workers)
 
 
-def _guesses(
+def spin_guesses(
     guess: SpinGuess | Sequence[SpinGuess], mols: Sequence[Molecule], alone: bool
 ) -> tuple[SpinGuess, ...]:
     """The guess of every molecule; raises UsageError for one that does not fit."""
