@@ -199,9 +199,26 @@ def computed(
     workers: int | None = None,
 ) -> RKSResult:
     """Compute one molecule or a list; the errors are those of `rks` and `uks`."""
+    check_wanted(solver, wanted)
     alone, mols = isinstance(molecules, Molecule), molecule_list(molecules)
-    is_open = wanted.guesses is not None
-    analysed = wanted.stability or wanted.stable_unrestricted
+    rows = results(mols, solver, wanted, strict=throw or alone, workers=workers)
+    if throw:
+        _throw_unconverged(rows, mols, solver.settings)
+    if alone:
+        return rows[0]
+    return stacked(
+        rows,
+        wanted.orbitals,
+        wanted.forces,
+        stability=wanted.stability,
+        prices=solver.platform.has_prices,
+        spins=wanted.guesses is not None,
+    )
+
+
+def check_wanted(solver: Solver, wanted: Wanted) -> None:
+    """Raise UsageError where a level or a machine does not compute what is wanted."""
+    analysed, is_open = wanted.stability or wanted.stable_unrestricted, wanted.guesses is not None
     solver.platform.check(wanted.forces, analysed, open_shell=is_open)
     if wanted.forces:
         solver.settings.check_forces()
@@ -210,20 +227,6 @@ def computed(
             "stability=True runs several SCFs, so it cannot be combined with history=True or "
             "fixed_cycles: leave one out"
         )
-    rows = results(mols, solver, wanted, strict=throw or alone, workers=workers)
-    if throw:
-        _throw_unconverged(rows, mols, solver.settings)
-    if alone:
-        return rows[0]
-    priced = solver.platform.has_prices
-    return stacked(
-        rows,
-        wanted.orbitals,
-        wanted.forces,
-        stability=wanted.stability,
-        prices=priced,
-        spins=is_open,
-    )
 
 
 @explains_keywords

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from qcelemental.models import v2
 
-from pyscf_ipu.api.energies import solver_for, spin_guesses
+from pyscf_ipu.api.energies import check_wanted, solver_for, spin_guesses
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.interop.qcschema_answers import answer
 from pyscf_ipu.interop.qcschema_models import Answer, Given, failed, in_form_of, read
@@ -109,6 +109,7 @@ class Calculation:
             stability=stability,
             guesses=spin_guesses(guess or "atoms", [molecule], alone=True) if open_shell else None,
         )
+        check_wanted(solver, wanted)
         return cls(given, molecule, solver=solver, wanted=wanted)
 
     @property

@@ -10,7 +10,7 @@ from pyscf_ipu.base.errors import MissingPackage, UsageError
 from pyscf_ipu.base.extras import how_to_install
 
 try:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel
     from qcelemental.models import v2
 except ImportError as error:
     raise MissingPackage(
@@ -47,7 +47,7 @@ def read(given: Given) -> v2.AtomicInput:
         fields["molecule"] = {k: v for k, v in molecule.items() if k not in _LABELS}
     try:
         return v2.AtomicInput.model_validate(fields)
-    except ValidationError as error:
+    except Exception as error:  # of QCElemental, which has one for each kind of mistake
         raise UsageError(f"not an AtomicInput: {error}") from error
 
 
@@ -72,5 +72,6 @@ def failed(given: Given, kind: str, message: str) -> v2.FailedOperation:
         message: what was wrong, what is allowed, what to do.
     """
     asked = dict(given) if isinstance(given, Mapping) else given
+    name = given.get("id") if isinstance(given, Mapping) else getattr(given, "id", None)
     error = {"error_type": kind, "error_message": message}
-    return v2.FailedOperation.model_validate({"input_data": asked, "error": error})
+    return v2.FailedOperation.model_validate({"id": name, "input_data": asked, "error": error})

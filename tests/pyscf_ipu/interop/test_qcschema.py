@@ -65,6 +65,8 @@ def test_many_inputs_share_calls_and_one_that_fails_costs_no_other():
         asks(molecule=WATER | {"molecular_charge": 0.5}),
         asks(molecule=WATER | {"real": [True, True, False]}),
         asks(molecule={"symbols": ["Fm"], "geometry": [0, 0, 0]}),
+        asks("gradient", keywords={"accuracy": "energy"}),
+        asks(molecule={"symbols": ["H", "H"], "geometry": [0] * 6}, id="torn"),
     ]
     water, radical, *failed = compute_many(inputs)
     assert water["return_result"] == pi.rks(molecule(WATER), xc="pbe", **LEVEL).energy
@@ -72,7 +74,8 @@ def test_many_inputs_share_calls_and_one_that_fails_costs_no_other():
     assert radical["return_result"] == pytest.approx(ours.energy, abs=1e-9)
     assert (radical["properties"]["calcinfo_nalpha"], radical["success"]) == (5, True)
     kinds = [one["error"]["error_type"] for one in failed]
-    assert kinds == ["input_error"] * 5 + ["convergence_error"] + ["input_error"] * 3
+    assert kinds == ["input_error"] * 5 + ["convergence_error"] + ["input_error"] * 5
+    assert failed[-1]["id"] == "torn"
     says = [one["error"]["error_message"] for one in failed]
     for message, word in zip(
         says,
@@ -86,6 +89,8 @@ def test_many_inputs_share_calls_and_one_that_fails_costs_no_other():
             "charge",
             "ghost",
             "Fm",
+            "accuracy",
+            "close",
         ),
         strict=True,
     ):
