@@ -130,7 +130,7 @@ def pyscf_grids(mole: Mole, size: tuple[int, int]) -> Grids:
     return grids
 
 
-def _pyscf_radial(count: int, number: int, *_: Any, **__: Any) -> Radial:
+def _pyscf_radial(count: int, number: int, *_: object, **__: object) -> Radial:
     """PySCF multiplies by 4 pi r^2 itself."""
     distance, weights = radial_points(number, count)
     return distance, weights / distance**2

@@ -4,22 +4,21 @@ D. G. A. Smith et al., J. Chem. Phys. 155, 204801 (2021), doi:10.1063/5.0059356.
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyscf_ipu.base.errors import MissingPackage, UsageError
 from pyscf_ipu.base.extras import how_to_install
 
 try:
-    from pydantic import BaseModel
     from qcelemental.models import v2
 except ImportError as error:
     raise MissingPackage(
         f"QCSchema's models come from QCElemental: run {how_to_install('qcschema')}"
     ) from error
 
-Given: TypeAlias = Mapping[str, object] | BaseModel
-"""An AtomicInput: a model of QCElemental, or a dict with the fields of one."""
-Answer: TypeAlias = dict[str, object] | BaseModel
+Given: TypeAlias = object
+"""An AtomicInput: a model of QCElemental of version 1 or 2, or a dict with the fields of one."""
+Answer: TypeAlias = Any
 """An AtomicResult or a FailedOperation, in the form of the input."""
 
 _OF_SPECIFICATION = ("driver", "model", "keywords", "protocols", "extras")
